@@ -1,0 +1,17 @@
+"""The five zones: the top-level directories of the virtual tree (seed 001, Zone Model)."""
+
+from enum import StrEnum
+
+
+class Zone(StrEnum):
+    """A top-level directory with its own security characteristics; the value is its name in the tree."""
+
+    SESSION = "session"
+    WORKSPACE = "workspace"
+    REPO = "repo"
+    STAGED = "staged"
+    WORKERS = "workers"
+
+
+ZONES: dict[str, Zone] = {zone.value: zone for zone in Zone}
+"""Zone by directory name, in the order in which the root lists them."""
