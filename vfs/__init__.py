@@ -1,0 +1,1 @@
+"""vfs: a sandbox kernel for AI agents."""

@@ -1,0 +1,1 @@
+"""Where commands run: providers behind one small interface."""

@@ -1,0 +1,1 @@
+"""The one door: paths, zones, trust, sessions, audit, staging. Knows nothing of the layers above."""

@@ -201,8 +201,8 @@ class UnavailableError(SandboxError):
     http_status = 501
 
 
-class FileSystemError(SandboxError, OSError):
-    """What POSIX has a number for and the tree above no class: ENOTDIR, ENOTEMPTY, EXDEV, ENOSPC …
+class FileSystemError(SandboxError, OSError):  # type: ignore[misc]  # errno is always set here
+    """What POSIX has a number for and the tree above no class: ENOTDIR, ENOTEMPTY, EXDEV, ENOSPC.
 
     `code` and `errno` are those of the instance, e.g. `ENOTEMPTY`.
     """
@@ -222,9 +222,7 @@ _GONE = frozenset({_errno.ESTALE, _errno.ENOTCONN, _errno.EHOSTDOWN, _errno.ETIM
 
 
 def from_os_error(error: OSError, path: str) -> SandboxError:
-    """Translate a backend's OSError about virtual `path` into the tree; SandboxErrors pass unchanged."""
-    if isinstance(error, SandboxError):
-        return error
+    """Translate a backend's OSError about virtual `path` into the tree."""
     number = error.errno or _errno.EIO
     if number == _errno.ENOENT:
         return NotFoundError(f"file or directory not found: `{path}`", path)

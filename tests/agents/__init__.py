@@ -1,0 +1,1 @@
+"""What the tests need to drive real agents: a scripted model and a driver for each agent."""

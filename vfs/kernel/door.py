@@ -1,0 +1,431 @@
+"""The one door: every access of a session, from every face, is decided and recorded here.
+
+Three ways lead through it, by what has to be on the log when:
+
+- `mutation`: the row reaches the operating system before the effect, its outcome after it;
+- `reading`: one row after the act and before the caller gets what was read;
+- `look`: metadata; a refusal is always recorded, an allowed look-up only where the owner asked for it.
+
+A refusal is recorded before it is raised. What cannot be recorded raises AuditUnavailableError and does not
+happen. Nothing here acts on a backend: `files` does, inside what these methods return.
+
+Thread-safe: the session's state is replaced as a whole, never changed in place.
+"""
+
+import errno
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple, Protocol, Self
+
+from vfs.kernel.audit import Actor, AuditLog, Recorder
+from vfs.kernel.errors import (
+    ApprovalRequiredError,
+    InvalidPathError,
+    NotFoundError,
+    PermissionError,
+    SandboxError,
+    SecurityViolationError,
+    SessionError,
+    from_os_error,
+)
+from vfs.kernel.paths import VirtualPath, parse, printable
+from vfs.kernel.policy import Decision, Policy
+from vfs.kernel.sessions import SESSION_DIRS, Session, SessionStore, looks_generated
+from vfs.kernel.state import Generation
+from vfs.kernel.trust import Operation, TrustLevel
+from vfs.kernel.zones import Zone
+
+__all__ = ["ApprovalRequest", "Approver", "Claim", "Door"]
+
+
+_FOREIGN_KEPT = 1024
+
+
+class Claim(NamedTuple):
+    """One right that an access needs."""
+
+    operation: Operation
+    path: VirtualPath
+
+
+class ApprovalRequest(NamedTuple):
+    """What an approver is asked."""
+
+    session: Session
+    action: str
+    claim: Claim
+    rule: str
+    reason: str
+
+
+class Approver(Protocol):
+    """Decides what a rule says to ask; anything but True, an exception too, is a no."""
+
+    def __call__(self, request: ApprovalRequest) -> bool:
+        """Return True to allow this one operation."""
+        ...
+
+
+class Guard(Protocol):
+    """A further judge of what the matrix and the rules allow; None has nothing against it."""
+
+    def judge(self, operation: Operation, path: VirtualPath) -> Decision | None:
+        """Return a refusal, or None."""
+        ...
+
+
+class _Standing(NamedTuple):
+    """The session as the door last saw it, and what follows from it."""
+
+    epoch: bytes
+    session: Session
+    recorder: Recorder
+    closes_at: float
+    """When it expires, in seconds since the epoch; infinity never, 0 already over."""
+    foreign: dict[str, bool]
+    """Names under /session that were looked up: are they another session's id?"""
+
+
+class Door:
+    """One session's way to the zones through one face.
+
+    `actor` tells who is at work when a row is written (the mount: the calling process). With `record_looks`
+    allowed metadata look-ups are recorded too.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        sessions: SessionStore,
+        generation: Generation,
+        policy: Policy,
+        log: AuditLog,
+        face: str,
+        actor: Callable[[], Actor],
+        guard: Guard | None = None,
+        approver: Approver | None = None,
+        record_looks: bool = False,
+        lease: str | None = None,
+    ) -> None:
+        self._sessions = sessions
+        self._generation = generation
+        self._policy = policy
+        self._log = log
+        self._face = face
+        self._actor = actor
+        self._guard = guard
+        self._approver = approver
+        self._record_looks = record_looks
+        self._lease = lease
+        self._id = session.id
+        self._standing = self._stand(generation.read(), session)
+
+    @property
+    def session(self) -> Session:
+        """Return the session as it stands now."""
+        return self._now().session
+
+    @property
+    def level(self) -> TrustLevel:
+        """Return the trust level in force now. Raises SessionError once the session is over."""
+        return self._now().session.trust_level
+
+    def epoch(self) -> bytes:
+        """Return a token that changes whenever a verdict given before may no longer hold."""
+        return self._generation.read()
+
+    # Where
+
+    def locate(self, path: str, operation: Operation, action: str) -> VirtualPath:
+        """Return the one name of what `path` means for this session.
+
+        `/session/{own id}/x` is `/session/x`. Raises InvalidPathError, or SecurityViolationError for another
+        session's path; both are recorded.
+        """
+        try:
+            found = parse(path)
+        except InvalidPathError as error:
+            self._now().recorder.entry(
+                operation, action, path, None, False, reason=error.message, rule="path", actor=self._actor()
+            )
+            raise
+        if found.zone is Zone.SESSION and found.rest:
+            return self._own(found, operation, action)
+        return found
+
+    def _own(self, path: VirtualPath, operation: Operation, action: str) -> VirtualPath:
+        first, _, rest = path.rest.partition("/")
+        if first == self._id:
+            return VirtualPath(Zone.SESSION, rest)
+        if first not in SESSION_DIRS and self._is_foreign(first):
+            reason = "the path belongs to another session"
+            self.violation(operation, action, path, reason)
+            raise SecurityViolationError(f"{reason}: `{printable(str(path))}`", str(path))
+        return path
+
+    def _is_foreign(self, name: str) -> bool:
+        foreign = self._now().foreign
+        if name not in foreign:
+            if len(foreign) > _FOREIGN_KEPT:
+                foreign.clear()
+            foreign[name] = looks_generated(name) or self._sessions.exists(name)
+        return foreign[name]
+
+    # Verdicts
+
+    def decide(self, operation: Operation, path: VirtualPath) -> Decision:
+        """Return the verdict without recording or asking anyone."""
+        decision = self._policy.decide(self.level, operation, path)
+        if decision.allowed and self._guard is not None and path.zone is Zone.STAGED:
+            return self._guard.judge(operation, path) or decision
+        return decision
+
+    def hides(self, path: VirtualPath) -> bool:
+        """Tell whether a listing must leave `path` out."""
+        return self._policy.hides(self.level, path)
+
+    def demand(self, action: str, claim: Claim, *, creates: bool = False) -> Decision:
+        """Return the verdict if it allows; record and raise the refusal if not.
+
+        `creates` says that the action only adds what does not exist yet, which is all that a create-only
+        zone allows.
+        """
+        decision = self.decide(*claim)
+        if decision.allowed:
+            if decision.create_only and not creates:
+                decision = Decision(
+                    False, "matrix", "untrusted sessions may only add new files to the staged zone"
+                )
+            else:
+                return decision
+        if decision.ask and self._approved(action, claim, decision):
+            return decision
+        raise self.refuse(action, claim, decision)
+
+    def demand_move(self, action: str, path: VirtualPath) -> None:
+        """Refuse to move the directory `path` where that would dodge a path rule."""
+        decision = self._policy.moves(self.level, path)
+        if not decision.allowed:
+            raise self.refuse(action, Claim(Operation.WRITE, path), decision)
+
+    def refuse(self, action: str, claim: Claim, decision: Decision) -> SandboxError:
+        """Record a refusal and return the error to raise."""
+        operation, path = claim
+        text = str(path)
+        self._now().recorder.entry(
+            operation, action, text, path.zone, False,
+            reason=decision.reason, rule=decision.rule, actor=self._actor(),
+        )  # fmt: skip
+        if decision.hidden:
+            if operation is Operation.WRITE:
+                return PermissionError(f"nothing can be made at `{printable(text)}`", text)
+            return NotFoundError(f"file or directory not found: `{printable(text)}`", text)
+        reason = decision.reason or "not permitted"
+        if decision.ask:
+            return ApprovalRequiredError(reason, text, hint="ask the person who runs this session")
+        return PermissionError(reason, text, hint=decision.hint)
+
+    def violation(self, operation: Operation, action: str, path: VirtualPath, reason: str) -> None:
+        """Record an attack on a boundary."""
+        self._now().recorder.entry(
+            "security_violation", action, str(path), path.zone, False,
+            reason=reason, rule="boundary", actor=self._actor(), metadata={"attempted": str(operation)},
+        )  # fmt: skip
+
+    def _approved(self, action: str, claim: Claim, decision: Decision) -> bool:
+        """Ask the approver; the question and the answer are rows of their own."""
+        if self._approver is None:
+            return False
+        standing = self._now()
+        request = ApprovalRequest(standing.session, action, claim, decision.rule, decision.reason or "")
+        record = standing.recorder.entry
+        text, zone, actor = str(claim.path), claim.path.zone, self._actor()
+        record(
+            "permission_check", "ask", text, zone, True,
+            reason=decision.reason, rule=decision.rule, actor=actor,
+        )  # fmt: skip
+        try:
+            answer, words = self._approver(request) is True, None
+        except Exception as error:  # noqa: BLE001 (an approver that fails has not said yes)
+            answer, words = False, f"the approver failed: {error}"
+        record(
+            "permission_check", "answer", text, zone, answer, reason=words, rule=decision.rule, actor=actor
+        )
+        return answer
+
+    # Ways through
+
+    def mutation(self, action: str, *claims: Claim, creates: bool = False, **metadata: object) -> "Mutation":
+        """Demand every claim, then return the passage to act in."""
+        for claim in claims:
+            self.demand(action, claim, creates=creates)
+        return Mutation(self._now().recorder, action, claims, self._actor(), metadata or None)
+
+    def reading(self, action: str, claim: Claim) -> "Reading":
+        """Demand the claim, then return the passage to read in."""
+        self.demand(action, claim)
+        return Reading(self._now().recorder, action, claim, self._actor)
+
+    def look(self, action: str, path: VirtualPath) -> Decision:
+        """Demand the right to know of `path`: to list its zone, or to read it.
+
+        Where the session may only add, it may learn of directories and of absence (to reach where it adds):
+        then the verdict says `create_only`.
+        """
+        decision = self.decide(Operation.LIST, path)
+        if not decision.allowed and not decision.hidden:
+            read = self.decide(Operation.READ, path)
+            decision = read if read.allowed or read.hidden else decision
+            if not decision.allowed and not decision.hidden:
+                write = self.decide(Operation.WRITE, path)
+                decision = write if write.allowed and write.create_only else decision
+        if not decision.allowed:
+            raise self.refuse(action, Claim(Operation.LIST, path), decision)
+        if self._record_looks:
+            self._now().recorder.entry(
+                Operation.LIST, action, str(path), path.zone, True, rule=decision.rule, actor=self._actor(),
+                outcome="ok",
+            )  # fmt: skip
+        return decision
+
+    def recorder(self) -> Recorder:
+        """Return the recorder bound to the session as it stands, for what is recorded piecemeal."""
+        return self._now().recorder
+
+    def actor(self) -> Actor:
+        """Return who is at work."""
+        return self._actor()
+
+    # The session as it stands
+
+    def _now(self) -> _Standing:
+        standing = self._standing
+        epoch = self._generation.read()
+        if epoch != standing.epoch:
+            session = self._sessions.find(self._id)
+            if session is None:
+                raise SessionError(f"session `{self._id}` is gone", hint="start another one")
+            standing = self._standing = self._stand(epoch, session)
+        if time.time() >= standing.closes_at:
+            raise self._over(standing)
+        return standing
+
+    def _stand(self, epoch: bytes, session: Session) -> _Standing:
+        recorder = self._log.bind(
+            session_id=session.id,
+            workspace_id=session.workspace_id,
+            trust_level=session.trust_level,
+            face=self._face,
+            lease=self._lease,
+        )
+        closes_at = float("inf") if session.expires_at is None else session.expires_at.timestamp()
+        return _Standing(epoch, session, recorder, 0.0 if session.ended_at else closes_at, {})
+
+    def _over(self, standing: _Standing) -> SessionError:
+        """Record that a session that is over tried something, and return the error."""
+        status = standing.session.status
+        standing.recorder.entry(
+            "permission_check", "session", None, None, False, reason=f"the session has {status}",
+            rule="session", actor=self._actor(),
+        )  # fmt: skip
+        return SessionError(f"session `{self._id}` has {status}", hint="start another one with `vfs exec`")
+
+
+class Mutation:
+    """A change that was granted: its rows are on the log when the block begins, its outcome when it ends.
+
+    An OSError inside becomes the error that people see; any other exception is recorded as what it is.
+    """
+
+    __slots__ = ("_action", "_actor", "_claims", "_metadata", "_recorder", "_sequences", "written")
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        action: str,
+        claims: tuple[Claim, ...],
+        actor: Actor,
+        metadata: dict[str, object] | None,
+    ) -> None:
+        self._recorder = recorder
+        self._action = action
+        self._claims = claims
+        self._actor = actor
+        self._metadata = metadata
+        self._sequences: list[int] = []
+        self.written = 0
+        """Bytes that took effect; set inside the block."""
+
+    def __enter__(self) -> Self:
+        for operation, path in self._claims:
+            self._sequences.append(
+                self._recorder.entry(
+                    operation,
+                    self._action,
+                    str(path),
+                    path.zone,
+                    True,
+                    actor=self._actor,
+                    pending=True,
+                    metadata=self._metadata,
+                )
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        outcome = "ok" if error is None else outcome_of(error)
+        for sequence in self._sequences:
+            self._recorder.outcome(sequence, outcome, bytes_written=self.written)
+        translate(error, self._claims[0].path)
+
+
+class Reading:
+    """A read that was granted: one row, with its outcome, before the caller gets what was read."""
+
+    __slots__ = ("_action", "_actor", "_claim", "_recorder", "read")
+
+    def __init__(self, recorder: Recorder, action: str, claim: Claim, actor: Callable[[], Actor]) -> None:
+        self._recorder = recorder
+        self._action = action
+        self._claim = claim
+        self._actor = actor
+        self.read = 0
+        """Bytes that were read; set inside the block."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        operation, path = self._claim
+        if error is None or not is_link_error(error):
+            self._recorder.entry(
+                operation, self._action, str(path), path.zone, True, actor=self._actor(),
+                outcome="ok" if error is None else outcome_of(error), bytes_read=self.read,
+            )  # fmt: skip
+        translate(error, path)
+
+
+def is_link_error(error: BaseException) -> bool:
+    """Tell whether a backend met a symbolic link: the access has not happened, the kernel resolves it."""
+    return isinstance(error, OSError) and error.errno == errno.ELOOP
+
+
+def outcome_of(error: BaseException) -> str:
+    """Return the code under which an error is recorded."""
+    if isinstance(error, SandboxError):
+        return error.code
+    if isinstance(error, OSError):
+        return from_os_error(error, "").code
+    return type(error).__name__
+
+
+def translate(error: BaseException | None, path: VirtualPath) -> None:
+    """Raise a backend's OSError as the error of the tree that it means; leave others to propagate."""
+    if isinstance(error, OSError) and not isinstance(error, SandboxError):
+        raise from_os_error(error, printable(str(path))) from error

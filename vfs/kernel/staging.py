@@ -1,0 +1,232 @@
+"""Staged commits: files that wait for a person's decision (seed 001, Staging Operations).
+
+A staged commit is a directory `/staged/{id}` whose files are what a commit would add or replace, and a row
+that says whose it is, its message, its status and the paths it would delete. It does not matter how the files
+came there: `stage()`, a tool, or a program that writes in the mount. Reviewing and committing is not done here.
+"""
+
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from vfs.kernel.errors import InvalidPathError, NotFoundError
+from vfs.kernel.paths import VirtualPath, printable
+from vfs.kernel.policy import Decision
+from vfs.kernel.ports import Backend, BackendFile
+from vfs.kernel.state import Generation, StateDatabase
+from vfs.kernel.trust import Operation
+
+__all__ = ["StageRequest", "StagedCommit", "StagedFile", "Staging", "Status"]
+
+Status = Literal["pending", "approved", "committed", "rejected"]
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class StageRequest:
+    """One file to stage: its path relative to the repository, and its content; None deletes it."""
+
+    repo_path: str
+    content: str | bytes | None
+    message: str | None = None
+
+    @property
+    def data(self) -> bytes | None:
+        """Return the content as bytes."""
+        return self.content.encode() if isinstance(self.content, str) else self.content
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One file of a staged commit; `hash` is the SHA-256 of its content, empty for a deletion."""
+
+    repo_path: str
+    operation: Literal["create", "update", "delete"]
+    size: int
+    hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedCommit:
+    """A staged commit as it stands (seed 001, StagedCommit)."""
+
+    id: str
+    session_id: str
+    created_at: datetime
+    message: str
+    files: tuple[StagedFile, ...]
+    status: Status
+
+
+def new_commit_id() -> str:
+    """Return a fresh id for a staged commit."""
+    return f"commit-{secrets.token_hex(6)}"
+
+
+def check_commit_id(commit_id: str) -> None:
+    """Raise InvalidPathError for what cannot name a staged commit."""
+    if not _ID.fullmatch(commit_id):
+        raise InvalidPathError(
+            f"`{printable(commit_id)}` is not the id of a staged commit",
+            f"/staged/{commit_id}",
+            hint="ids are letters, digits, `.`, `_`, `-`, at most 64",
+        )
+
+
+class Staging:
+    """The staged commits of one workspace. Thread-safe; several processes may share the database."""
+
+    def __init__(
+        self, state: StateDatabase, generation: Generation, workspace_id: str, staged: Backend, repo: Backend
+    ) -> None:
+        self._state = state
+        self._generation = generation
+        self._workspace = workspace_id
+        self._staged = staged
+        self._repo = repo
+        self._decided: tuple[bytes, frozenset[str]] = (b"", frozenset())
+
+    # What the door asks
+
+    def judge(self, operation: Operation, path: VirtualPath) -> Decision | None:
+        """Refuse changes to a staged commit that a person has decided on; have nothing against the rest."""
+        if operation not in (Operation.WRITE, Operation.DELETE) or not path.rest:
+            return None
+        commit_id = path.rest.partition("/")[0]
+        if not _ID.fullmatch(commit_id):
+            return Decision(False, "staged", f"`{printable(commit_id)}` cannot name a staged commit")
+        if commit_id in self._decided_now():
+            return Decision(
+                False, "staged", f"the staged commit `{commit_id}` was decided on and no longer changes"
+            )
+        return None
+
+    def _decided_now(self) -> frozenset[str]:
+        epoch = self._generation.read()
+        if epoch != self._decided[0]:
+            rows = self._state.query("SELECT id FROM staged_commits WHERE status != 'pending'")
+            self._decided = (epoch, frozenset(row["id"] for row in rows))
+        return self._decided[1]
+
+    # What sessions do
+
+    def adopt(self, commit_id: str, session_id: str, message: str = "") -> None:
+        """Make sure that there is a row for the staged commit that files are being written to."""
+        check_commit_id(commit_id)
+        if self._state.query("SELECT 1 FROM staged_commits WHERE id = ?", commit_id):
+            return
+        with self._state.transaction() as database:
+            database.execute(
+                "INSERT OR IGNORE INTO staged_commits"
+                " (id, workspace_id, session_id, created_at, message, status, deletions)"
+                " VALUES (?, ?, ?, ?, ?, 'pending', '[]')",
+                (commit_id, self._workspace, session_id, time.time(), message),
+            )
+
+    def describe(self, commit_id: str, message: str, deletions: Sequence[str]) -> None:
+        """Set the message and the deletions of a pending staged commit."""
+        with self._state.transaction() as database:
+            database.execute(
+                "UPDATE staged_commits SET message = ?, deletions = ? WHERE id = ? AND status = 'pending'",
+                (message, json.dumps(sorted(deletions)), commit_id),
+            )
+
+    def commits(self) -> list[StagedCommit]:
+        """Return the staged commits of the workspace, oldest first."""
+        rows = self._state.query(
+            "SELECT * FROM staged_commits WHERE workspace_id = ? ORDER BY created_at, id", self._workspace
+        )
+        return [self._load(dict(row)) for row in rows]
+
+    def commit(self, commit_id: str) -> StagedCommit:
+        """Return one staged commit. Raises NotFoundError."""
+        rows = self._state.query(
+            "SELECT * FROM staged_commits WHERE id = ? AND workspace_id = ?", commit_id, self._workspace
+        )
+        if not rows:
+            raise NotFoundError(
+                f"no staged commit `{printable(commit_id)}`",
+                f"/staged/{commit_id}",
+                hint="`vfs staged list` shows those there are",
+            )
+        return self._load(dict(rows[0]))
+
+    def forget(self, commit_id: str) -> None:
+        """Remove the row of a staged commit whose files are gone."""
+        with self._state.transaction() as database:
+            database.execute("DELETE FROM staged_commits WHERE id = ?", (commit_id,))
+        self._generation.bump()
+
+    # What is in one
+
+    def _load(self, row: dict[str, object]) -> StagedCommit:
+        commit_id = str(row["id"])
+        found = list(self._files(commit_id))
+        staged = {file.repo_path for file in found}
+        found += [
+            StagedFile(path, "delete", 0, "")
+            for path in json.loads(str(row["deletions"]))
+            if path not in staged
+        ]
+        status: Status = str(row["status"])  # type: ignore[assignment]  # written by us alone
+        return StagedCommit(
+            id=commit_id,
+            session_id=str(row["session_id"]),
+            created_at=datetime.fromtimestamp(float(str(row["created_at"])), UTC),
+            message=str(row["message"]),
+            files=tuple(sorted(found, key=lambda file: file.repo_path)),
+            status=status,
+        )
+
+    def _files(self, commit_id: str) -> Iterator[StagedFile]:
+        directories = [commit_id]
+        while directories:
+            directory = directories.pop()
+            try:
+                entries = self._staged.scan(directory)
+            except FileNotFoundError:
+                continue
+            for entry in entries:
+                path = f"{directory}/{entry.name}"
+                if stat.S_ISDIR(entry.type):
+                    directories.append(path)
+                else:
+                    yield self._file(path)
+
+    def _file(self, path: str) -> StagedFile:
+        repo_path = path.partition("/")[2]
+        found = self._staged.stat(path)
+        if stat.S_ISLNK(found.mode):
+            text = self._staged.read_link(path).encode("utf-8", "surrogateescape")
+            size, digest = len(text), hashlib.sha256(text).hexdigest()
+        else:
+            file = self._staged.open(path, os.O_RDONLY)
+            try:
+                size, digest = _digest(file)
+            finally:
+                file.close()
+        return StagedFile(repo_path, "update" if self._in_repo(repo_path) else "create", size, digest)
+
+    def _in_repo(self, path: str) -> bool:
+        try:
+            self._repo.stat(path)
+        except OSError:
+            return False
+        return True
+
+
+def _digest(file: BackendFile) -> tuple[int, str]:
+    digest, size = hashlib.sha256(), 0
+    while chunk := file.pread(_CHUNK, size):
+        digest.update(chunk)
+        size += len(chunk)
+    return size, digest.hexdigest()
