@@ -20,7 +20,7 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     reason = str(reason).removeprefix("Skipped: ")
     if not reason.startswith("by design:"):
         report.outcome = "failed"
-        report.longrepr = f"{place}:{line}: skipped where nothing may be (VFS_REQUIRE_ALL=1): {reason}"
+        report.longrepr = f"skipped where nothing may be: {reason} (VFS_REQUIRE_ALL=1, {place}:{line})"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -98,14 +98,11 @@ class AgentDriver(ABC):
 
     @abstractmethod
     def write(self, path: str, text: str) -> ToolCall:
-        """Create the file at `path`, and directories above it; `text` has to be whole lines."""
+        """Create or replace the file at `path`, and directories above it; `text` has to be whole lines."""
 
     @abstractmethod
     def edit(self, path: str, old: str, new: str) -> ToolCall:
-        """Replace the line `old`, which there is once, by `new`.
-
-        The file has to have been read or written before in the conversation; Claude Code refuses otherwise.
-        """
+        """Replace the line `old`, which there is once in the file at `path`, by the line `new`."""
 
     @abstractmethod
     def failed(self, result: ToolResult) -> bool:
@@ -135,6 +132,8 @@ class Claude(AgentDriver):
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "scripted",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            # What goes wrong with a scripted model goes wrong again.
+            "CLAUDE_CODE_MAX_RETRIES": "0",
             # Without it, it refuses to skip permissions when it is root.
             "IS_SANDBOX": "1",
         }
@@ -214,6 +213,8 @@ name = "scripted"
 base_url = "{url}/v1"
 env_key = "SCRIPTED_API_KEY"
 wire_api = "responses"
+request_max_retries = 0
+stream_max_retries = 0
 
 [features]
 plugins = false

@@ -78,7 +78,7 @@ class VerifyKey:
 
     def verify(self, signature: bytes, data: bytes) -> bool:
         """Return whether `signature` is this key's over `data`."""
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 (slow to import)
+        from cryptography.exceptions import InvalidSignature
 
         try:
             self._key.verify(signature, data)
@@ -88,7 +88,7 @@ class VerifyKey:
 
     @functools.cached_property
     def _key(self) -> "Ed25519PublicKey":
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 (slow to import)
+        from cryptography.hazmat.primitives.asymmetric import ed25519
 
         return ed25519.Ed25519PublicKey.from_public_bytes(self.raw)
 
@@ -117,8 +117,8 @@ class SigningKey:
         Raises FileExistsError rather than replacing a key: what it signed could no longer be continued.
         ConfigError if the file cannot be written. The directory must exist.
         """
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (slow to import)
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 (slow to import)
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
 
         name = os.fspath(path)
         private = ed25519.Ed25519PrivateKey.generate()
@@ -180,8 +180,8 @@ class SigningKey:
 
     @functools.cached_property
     def _key(self) -> "Ed25519PrivateKey":
-        from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 (slow to import)
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415 (slow to import)
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ed25519
 
         try:
             key = serialization.load_pem_private_key(self._pem, password=None)

@@ -1,10 +1,11 @@
 """Staged commits: files that wait for a person's decision (seed 001, Staging Operations).
 
 A staged commit is a directory `/staged/{id}` whose files are what a commit would add or replace, and a row
-that says whose it is, its message, its status and the paths it would delete. It does not matter how the files
-came there: `stage()`, a tool, or a program that writes in the mount. Reviewing and committing is not done here.
+that says whose it is, its message, its status and the paths it would delete. It does not matter how the
+files came there: `stage()`, a tool, or a program that writes in the mount. Reviewing and committing is not done here.
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from vfs.kernel.paths import VirtualPath, printable
 from vfs.kernel.policy import Decision
 from vfs.kernel.ports import Backend, BackendFile
 from vfs.kernel.state import Generation, StateDatabase
+from vfs.kernel.trees import remove_tree
 from vfs.kernel.trust import Operation
 
 __all__ = ["StageRequest", "StagedCommit", "StagedFile", "Staging", "Status"]
@@ -159,6 +161,11 @@ class Staging:
                 hint="`vfs staged list` shows those there are",
             )
         return self._load(dict(rows[0]))
+
+    def remove_files(self, commit_id: str) -> None:
+        """Remove the files of a staged commit; the caller has the right to, and records it."""
+        with contextlib.suppress(FileNotFoundError):
+            remove_tree(self._staged, commit_id)
 
     def forget(self, commit_id: str) -> None:
         """Remove the row of a staged commit whose files are gone."""

@@ -1,0 +1,126 @@
+r"""Writing entries out as JSON, JSON lines or CSV, in constant memory.
+
+JSON is exact: a name that is not UTF-8 carries its bytes as `\udcXX`. CSV shows those as `\udcXX` in plain
+text, and puts `'` before a cell that a spreadsheet would take for a formula. What is written of an entry is
+what `AuditEntry.to_dict` returns; it is put together here without the detour, which is several times faster.
+"""
+
+import csv
+import functools
+import io
+import json
+import time
+from collections.abc import Callable, Container, Iterable, Iterator
+from json.encoder import encode_basestring_ascii as _quote
+from typing import Any, Final, Literal, TextIO
+
+from vfs.kernel.audit.entry import FIELDS
+from vfs.kernel.audit.record import Record, dump, join
+from vfs.kernel.zones import ZONES
+
+__all__ = ["FORMATS", "Format", "Joined", "Progress", "write_entries"]
+
+Format = Literal["json", "jsonl", "csv"]
+FORMATS: Final[tuple[Format, ...]] = ("json", "jsonl", "csv")
+
+Joined = tuple[str, Record, list[Record]]
+"""An entry's hash, its record, and the records that refer to it."""
+
+Progress = Callable[[int], None]
+"""Called now and then with the number of entries done so far."""
+
+_PROGRESS_EVERY: Final = 10_000
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_entries(
+    rows: Iterable[Joined],
+    out: TextIO,
+    form: Format,
+    *,
+    chain: str,
+    living: Container[str],
+    progress: Progress | None = None,
+) -> int:
+    """Write entries to `out` in that form and return how many; ValueError for an unknown form."""
+    if form == "csv":
+        texts = _csv_lines(rows, chain, living)
+        before, between, after = ",".join(FIELDS) + "\r\n", "", ""
+    elif form in FORMATS:
+        texts = (_json_text(chain, living, *row) for row in rows)
+        before, between, after = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
+    else:
+        raise ValueError(f"unknown export format `{form}`; use one of {', '.join(FORMATS)}")
+    write = out.write
+    write(before)
+    count = 0
+    for text in texts:
+        write(between + text if count else text)
+        count += 1
+        if progress is not None and not count % _PROGRESS_EVERY:
+            progress(count)
+    write(after if count or form == "json" else "")
+    if progress is not None:
+        progress(count)
+    return count
+
+
+@functools.lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+
+
+def _stamp(moment: int | None) -> str | None:
+    return None if moment is None else f"{_second(moment // 1_000_000_000)}.{moment // 1000 % 1_000_000:06d}Z"
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else _quote(value)
+
+
+def _json_text(
+    chain: str, living: Container[str], row_hash: str, record: Record, followers: list[Record]
+) -> str:
+    get = record.get
+    ending = join(record, followers, living)
+    number = _number
+    zone = get("zone")
+    metadata = ending.metadata
+    return (
+        f'{{"id":"{chain[:8]}-{record["seq"]}","timestamp":"{_stamp(record["time"])}",'
+        f'"operation":{_quote(record["op"])},"path":{_text(get("path"))},'
+        f'"zone":{_text(zone if zone in ZONES else None)},"session_id":{_quote(get("session", ""))},'
+        f'"trust_level":{_quote(get("trust", ""))},"allowed":{"true" if record["allowed"] else "false"},'
+        f'"reason":{_text(get("reason"))},"metadata":{"null" if metadata is None else dump(metadata)},'
+        f'"sequence":{record["seq"]},"action":{_quote(record["action"])},"rule":{_text(get("rule"))},'
+        f'"face":{_quote(get("face", ""))},"pid":{number(get("pid"))},"uid":{number(get("uid"))},'
+        f'"command":{_text(get("command"))},"outcome":{_text(ending.outcome)},'
+        f'"bytes_read":{number(ending.read)},"bytes_written":{number(ending.written)},'
+        f'"first_write":{_text(_stamp(ending.first_write))},"workspace_id":{_text(get("workspace"))},'
+        f'"lease":{_text(get("lease"))},"hash":"{row_hash}"}}'
+    )
+
+
+def _number(value: int | None) -> str:
+    return "null" if value is None else str(value)
+
+
+def _csv_lines(rows: Iterable[Joined], chain: str, living: Container[str]) -> Iterator[str]:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer)
+    for row in rows:
+        fields: dict[str, Any] = json.loads(_json_text(chain, living, *row))
+        if fields["metadata"] is not None:
+            fields["metadata"] = dump(fields["metadata"])
+        writer.writerow([_cell(value) for value in fields.values()])
+        yield buffer.getvalue()
+        buffer.seek(0)
+        buffer.truncate()
+
+
+def _cell(value: str | int | bool | None) -> object:  # noqa: FBT001 (a cell may be one)
+    if not isinstance(value, str):
+        return {True: "true", False: "false"}[value] if isinstance(value, bool) else value
+    if value.startswith(_FORMULA):
+        value = "'" + value
+    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()

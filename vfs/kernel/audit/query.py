@@ -1,0 +1,164 @@
+"""From a filter to rows, with little more than the rows wanted being looked at.
+
+Time: within the chain time only grows, except where a row says `skew`. Between two such rows the range asked
+for is one range of sequence numbers, found by bisection.
+
+Everything else that is filtered on is in `class`, of which there are few different values: those that satisfy
+the filter are found by leaping through the index, and their rows, each list in sequence order, are merged.
+"""
+
+import heapq
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
+
+from vfs.kernel.audit.entry import AuditFilter, literal_prefix, to_microseconds
+from vfs.kernel.audit.record import dump
+
+__all__ = ["Found", "find", "followers"]
+
+CHUNK: Final = 500
+Found = tuple[int, str, str]
+"""Sequence number, text and hash of an entry's row."""
+
+_NEWEST: Final = (1 << 63) - 1
+
+
+def find(connection: sqlite3.Connection, wanted: AuditFilter) -> Iterator[Found]:
+    """Yield the entries' rows that the filter takes, in its order, up to its limit."""
+    rows = _candidates(connection, wanted)
+    if wanted.path is not None:
+        rows = (row for row in rows if wanted.matches_path(json.loads(row[1]).get("path")))
+    return rows if wanted.limit is None else islice(rows, wanted.limit)
+
+
+def followers(
+    connection: sqlite3.Connection, rows: Iterable[Found]
+) -> Iterator[tuple[str, dict[str, Any], list[dict[str, Any]]]]:
+    """Yield hash, decoded record, and the decoded records that refer to it, for each row."""
+    iterator = iter(rows)
+    while chunk := list(islice(iterator, CHUNK)):
+        records = [(row_hash, json.loads(text)) for _, text, row_hash in chunk]
+        open_ones = [record["seq"] for _, record in records if "pending" in record]
+        later: dict[int, list[dict[str, Any]]] = {}
+        if open_ones:
+            marks = ",".join("?" * len(open_ones))
+            for (text,) in connection.execute(
+                f"SELECT record FROM audit WHERE ref IN ({marks}) ORDER BY seq", open_ones
+            ):
+                record = json.loads(text)
+                later.setdefault(record["ref"], []).append(record)
+        for row_hash, record in records:
+            yield row_hash, record, later.get(record["seq"], [])
+
+
+def _candidates(connection: sqlite3.Connection, wanted: AuditFilter) -> Iterator[Found]:
+    ranges = _ranges(connection, wanted)
+    if wanted.newest_first:
+        ranges.reverse()
+    classes = _classes(connection, wanted)
+    for low, high in ranges:
+        if classes is None:
+            yield from _scan(connection, wanted, low, high, "+class IS NOT NULL", ())
+        else:
+            place, values = _place(wanted)
+            scans = [_scan(connection, wanted, low, high, place, (*values, name)) for name in classes]
+            yield from heapq.merge(*scans, reverse=wanted.newest_first)
+
+
+def _place(wanted: AuditFilter) -> tuple[str, tuple[str, ...]]:
+    if wanted.session_id is None:
+        return "class = ?", ()
+    return "session = ? AND class = ?", (_text(wanted.session_id),)
+
+
+def _scan(
+    connection: sqlite3.Connection,
+    wanted: AuditFilter,
+    low: int,
+    high: int,
+    place: str,
+    values: tuple[object, ...],
+) -> Iterator[Found]:
+    """Return the rows of one place, in order; SQLite steps as the caller does."""
+    order = "DESC" if wanted.newest_first else "ASC"
+    if wanted.path is not None and (prefix := literal_prefix(wanted.path)):
+        # The text is canonical, so that this is a necessary condition, and cheaper than to parse.
+        place, values = f"{place} AND instr(record, ?)", (*values, f'"path":{dump(prefix)[:-1]}')
+    return connection.execute(
+        f"SELECT seq, record, hash FROM audit WHERE {place} AND class IS NOT NULL"
+        f" AND seq BETWEEN {low} AND {high} ORDER BY seq {order}",
+        values,
+    )
+
+
+def _classes(connection: sqlite3.Connection, wanted: AuditFilter) -> list[str] | None:
+    """Return the classes that satisfy the filter; None if it is not about any of them."""
+    asked = (
+        wanted.operation,
+        wanted.zone and str(wanted.zone),
+        wanted.trust_level,
+        wanted.allowed,
+        wanted.face,
+    )
+    if wanted.session_id is None and all(value is None for value in asked):
+        return None
+    place, values = "", {"session": ""}
+    if wanted.session_id is not None:
+        place, values = "session = :session AND", {"session": _text(wanted.session_id)}
+    leap = f"SELECT min(class) FROM audit WHERE {place} class"
+    rows = connection.execute(
+        f"WITH RECURSIVE c (class) AS ({leap} IS NOT NULL UNION ALL"
+        f" SELECT ({leap} > c.class) FROM c WHERE c.class IS NOT NULL)"
+        " SELECT class FROM c WHERE class IS NOT NULL",
+        values,
+    )
+    return [
+        name
+        for (name,) in rows
+        if all(want is None or want == have for want, have in zip(asked, json.loads(name), strict=True))
+    ]
+
+
+def _ranges(connection: sqlite3.Connection, wanted: AuditFilter) -> list[tuple[int, int]]:
+    """Return the ranges of sequence numbers that the filter's times and `after` leave, in order."""
+    first = wanted.after + 1
+    if wanted.start_time is None and wanted.end_time is None:
+        return [(first, _NEWEST)]
+    start = None if wanted.start_time is None else to_microseconds(wanted.start_time) * 1000
+    stop = None if wanted.end_time is None else (to_microseconds(wanted.end_time) + 1) * 1000
+    oldest, newest = connection.execute("SELECT min(seq), max(seq) FROM audit").fetchone()
+    if oldest is None:
+        return []
+    breaks = [
+        seq for (seq,) in connection.execute("SELECT seq FROM audit WHERE skew IS NOT NULL ORDER BY seq")
+    ]
+    ranges: list[tuple[int, int]] = []
+    for low, end in zip([oldest, *breaks], [*breaks, newest + 1], strict=True):
+        begin = low if start is None else first_at(connection, start, low, end)
+        finish = end if stop is None else first_at(connection, stop, low, end)
+        begin = max(begin, first)
+        if begin < finish:
+            ranges.append((begin, finish - 1))
+    return ranges
+
+
+def first_at(connection: sqlite3.Connection, time: int, low: int, end: int) -> int:
+    """Return the first sequence number in [low, end) whose row is not before `time`, or `end`."""
+    while low < end:
+        middle = (low + end) // 2
+        found = connection.execute(
+            "SELECT seq, time FROM audit WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT 1", (middle, end)
+        ).fetchone()
+        if found is None or found[1] >= time:
+            end = middle
+        else:
+            low = found[0] + 1
+    return low
+
+
+def _text(value: str) -> str:
+    # SQLite takes no lone surrogates; no row has them in a session id, so nothing can match.
+    return value.encode("utf-8", "backslashreplace").decode()
