@@ -19,8 +19,9 @@ demo: ## watch an agent session at two trust levels, and its audit trail
 	@scripts/setup demo
 	@$(BIN)/python examples/demo.py
 
+# By file: what a module makes once is made once, and real mounts of one file do not meet.
 test: setup ## run the tests; ARGS="-k name" narrows them
-	@$(BIN)/pytest -n auto --dist loadgroup -m "not slow" $(ARGS)
+	@$(BIN)/pytest -n auto --dist loadfile -m "not slow" $(ARGS)
 
 check: lint types layers test ## run lint, types, import layers and tests
 

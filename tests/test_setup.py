@@ -14,8 +14,6 @@ ROOT = Path(__file__).resolve().parent.parent
 SCRIPTS = sorted(path for path in (ROOT / "scripts").iterdir() if path.is_file())
 TARGETS = ["setup", "demo", "test", "check", "lint", "types", "layers", "bench", "soak", "clean", "help"]
 
-one_project = pytest.mark.xdist_group("one project")  # making it takes seconds: once, for one worker
-
 # A project that needs nothing from anywhere: it brings its own build tool.
 PYPROJECT = """\
 [build-system]
@@ -71,12 +69,10 @@ def snapshot(tree: Path) -> dict[str, int]:
     return {str(path): path.lstat().st_mtime_ns for path in tree.rglob("*")}
 
 
-@one_project
 def test_set_up_makes_a_working_environment(project: Path) -> None:
     assert run(".venv/bin/python", "-m", "pip", "show", "tiny", cwd=project).returncode == 0
 
 
-@one_project
 def test_set_up_again_is_quick_says_nothing_and_changes_nothing(project: Path) -> None:
     run("scripts/venv", "dev", cwd=project)
     before = snapshot(project)
@@ -87,7 +83,6 @@ def test_set_up_again_is_quick_says_nothing_and_changes_nothing(project: Path) -
     assert snapshot(project) == before
 
 
-@one_project
 def test_set_up_again_installs_again_when_the_project_file_changed(project: Path) -> None:
     with (project / "pyproject.toml").open("a") as file:
         file.write("\n# changed\n")
@@ -95,7 +90,6 @@ def test_set_up_again_installs_again_when_the_project_file_changed(project: Path
     assert done.stdout == "setup: installing vfs and its dependencies (dev) into .venv\n"
 
 
-@one_project
 def test_an_environment_that_was_moved_is_made_again(project: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(project, copy, symlinks=True)
@@ -105,7 +99,6 @@ def test_an_environment_that_was_moved_is_made_again(project: Path, tmp_path: Pa
     assert shebang.startswith(f"#!{copy}/.venv/bin/python")
 
 
-@one_project
 def test_an_interpreter_that_is_too_old_or_absent_is_refused_by_name(project: Path, tmp_path: Path) -> None:
     old = tmp_path / "python3.9"
     old.write_text("#!/bin/sh\necho 'it is Python 3.9.2' >&2\nexit 1\n")
@@ -118,7 +111,6 @@ def test_an_interpreter_that_is_too_old_or_absent_is_refused_by_name(project: Pa
     assert "name a Python >= 3.11" in done.stderr
 
 
-@one_project
 def test_the_newest_interpreter_is_found_and_a_shim_that_runs_nothing_is_passed_over(
     project: Path, tmp_path: Path
 ) -> None:

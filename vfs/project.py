@@ -11,9 +11,6 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from vfs_backends.memory import MemoryBackend
-from vfs_backends.subset import SubsetBackend
-from vfs_backends.union import UnionBackend
 from vfs_backends.urls import open_backend
 
 from vfs.config import FILE_NAME, Settings, load_settings
@@ -29,7 +26,10 @@ from vfs.kernel.sessions import DEFAULT_WORKSPACE, SESSION_DIRS, SourceContext
 from vfs.kernel.state import Generation, StateDatabase
 from vfs.kernel.trust import TrustLevel
 from vfs.kernel.zones import Zone
+from vfs_backends.memory import MemoryBackend
 from vfs_backends.osfs import OsBackend
+from vfs_backends.subset import SubsetBackend
+from vfs_backends.union import UnionBackend
 
 __all__ = [
     "Layout",
@@ -318,7 +318,7 @@ def memory_sandbox(
     directory = Path(tempfile.mkdtemp(prefix="vfs-memory-"))
     layout = Layout(directory)
     layout.make()
-    storage = MemoryStorage(layout)
+    storage = MemoryStorage(layout, {})
     for zone, files in ((Zone.REPO, repo), (Zone.WORKERS, workers)):
         backend = storage.backend(zone, DEFAULT_WORKSPACE, "")
         for path, content in (files or {}).items():

@@ -85,7 +85,9 @@ def test_parsing_what_was_parsed_changes_nothing(path: str) -> None:
     assert found.parent == ROOT or str(found).startswith(f"{found.parent}/")
 
 
-@given(st.lists(st.sampled_from(["a", "b", "..", "."]), max_size=6), st.lists(st.sampled_from("ab"), max_size=4))
+@given(
+    st.lists(st.sampled_from(["a", "b", "..", "."]), max_size=6), st.lists(st.sampled_from("ab"), max_size=4)
+)
 def test_a_link_that_leaves_its_root_leads_nowhere(target: list[str], directory: list[str]) -> None:
     depth, leaves = len(directory), False
     for name in target:

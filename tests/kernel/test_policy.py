@@ -74,7 +74,9 @@ def test_only_untrusted_staging_waits_for_approval() -> None:
 levels = st.sampled_from(TrustLevel)
 operations = st.sampled_from(Operation)
 zones = st.sampled_from(Zone)
-names = st.sampled_from(["a", ".git", "hooks", "config", ".env", ".sandbox", "src", ".aws", "x.pem", "vfs.toml"])
+names = st.sampled_from(
+    ["a", ".git", "hooks", "config", ".env", ".sandbox", "src", ".aws", "x.pem", "vfs.toml"]
+)
 some_paths = st.builds(lambda z, n: parse("/" + "/".join([z, *n])), zones, st.lists(names, max_size=4))
 rules = st.builds(
     lambda effect, zone, parts, level: Rule("own", effect, ("/" + "/".join([zone, *parts]),), level),
@@ -101,7 +103,9 @@ def test_more_trust_never_means_less(operation, path) -> None:
 
 
 @pytest.mark.parametrize("level", TrustLevel)
-@pytest.mark.parametrize("path", ["/repo/.sandbox", "/repo/.sandbox/state.db", "/repo/.SandBox/audit/audit.db"])
+@pytest.mark.parametrize(
+    "path", ["/repo/.sandbox", "/repo/.sandbox/state.db", "/repo/.SandBox/audit/audit.db"]
+)
 @pytest.mark.parametrize("operation", Operation)
 def test_the_sandboxs_own_state_does_not_exist(level, path, operation) -> None:
     decision = Policy().decide(level, operation, parse(path))
@@ -131,7 +135,9 @@ def test_credentials_are_hidden_below_full_trust(path: str) -> None:
     assert Policy().decide(TrustLevel.FULL, Operation.READ, parse(path)).allowed
 
 
-@pytest.mark.parametrize("path", ["/repo/.env.example", "/repo/environment.py", "/repo/src/keys.py", "/repo/pem.md"])
+@pytest.mark.parametrize(
+    "path", ["/repo/.env.example", "/repo/environment.py", "/repo/src/keys.py", "/repo/pem.md"]
+)
 def test_what_only_looks_like_credentials_is_not_hidden(path: str) -> None:
     assert Policy().decide(TrustLevel.WORKSPACE, Operation.READ, parse(path)).allowed
 

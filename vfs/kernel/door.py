@@ -427,5 +427,7 @@ def outcome_of(error: BaseException) -> str:
 
 def translate(error: BaseException | None, path: VirtualPath) -> None:
     """Raise a backend's OSError as the error of the tree that it means; leave others to propagate."""
-    if isinstance(error, OSError) and not isinstance(error, SandboxError):
+    if isinstance(error, SandboxError):
+        return
+    if isinstance(error, OSError):
         raise from_os_error(error, printable(str(path))) from error

@@ -14,6 +14,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import TypeVar
 
 from vfs.kernel.door import Claim, Door
@@ -177,7 +178,7 @@ class Files:
                 for operation, _ in claims
             )  # fmt: skip
 
-        account = self._accounts.get(where.zone) if where.zone else None
+        account = self._account(where)
         if ahead:
             record(None)
         try:
@@ -227,16 +228,16 @@ class Files:
             exclusive = True
         with self.door.mutation("write", claim, creates=True) as act:
             backend = self._backend(where.zone)
-            account = self._accounts.get(where.zone) if where.zone else None
-            if account is not None:
-                account.spend(len(data) - self._size(backend, where.rest), str(where))
-            try:
-                backend.write_bytes(where.rest, data, exclusive=exclusive)
-            except FileNotFoundError:
-                if not make_parents or "/" not in where.rest:
-                    raise
-                self.make_dirs(str(where.parent))
-                backend.write_bytes(where.rest, data, exclusive=exclusive)
+            account = self._account(where)
+            growth = len(data) - self._size(backend, where.rest) if account is not None else 0
+            with account.growing(growth, str(where)) if account is not None else nullcontext():
+                try:
+                    backend.write_bytes(where.rest, data, exclusive=exclusive)
+                except FileNotFoundError:
+                    if not make_parents or "/" not in where.rest:
+                        raise
+                    self.make_dirs(str(where.parent))
+                    backend.write_bytes(where.rest, data, exclusive=exclusive)
             act.written = len(data)
             if where.zone is Zone.STAGED:
                 self._on_staged(where.rest)
@@ -278,7 +279,7 @@ class Files:
         where = self._locate(path, DELETE, "unlink")
         self._refuse_top(where, "unlink", errno.EISDIR)
         with self.door.mutation("unlink", Claim(DELETE, where)):
-            account = self._accounts.get(where.zone) if where.zone else None
+            account = self._account(where)
             backend = self._backend(where.zone)
             freed = self._size(backend, where.rest, last_link=True) if account is not None else 0
             backend.remove(where.rest)
@@ -313,7 +314,7 @@ class Files:
         with self.door.mutation("rename", *claims, source=str(old), target=str(new)):
             self._backend(old.zone).rename(old.rest, new.rest, flag)
             if replaced is not None and flag is RenameFlag.REPLACE and replaced.nlink == 1:
-                account = self._accounts.get(new.zone) if new.zone else None
+                account = self._account(new)
                 if account is not None and stat.S_ISREG(replaced.mode):
                     account.spend(-replaced.size, str(new))
             if new.zone is Zone.STAGED:
@@ -413,12 +414,15 @@ class Files:
             raise FileSystemError(errno.EPERM, "the root holds the five zones and nothing else", "/")
         return self._backend_of(zone)
 
+    def _account(self, where: VirtualPath) -> Account | None:
+        return self._accounts.get(where.zone) if where.zone is not None else None
+
     def _call(self, where: VirtualPath, act: Callable[[], T]) -> T:
         try:
             return act()
+        except SandboxError:
+            raise
         except OSError as error:
-            if isinstance(error, SandboxError):
-                raise
             raise from_os_error(error, str(where)) from error
 
     def _stat(self, where: VirtualPath) -> Stat:

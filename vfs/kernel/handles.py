@@ -2,11 +2,12 @@
 
 import errno
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from vfs.kernel.audit import Recorder
 from vfs.kernel.door import Claim, Door, outcome_of, translate
-from vfs.kernel.errors import FileSystemError, SandboxError
+from vfs.kernel.errors import FileSystemError, SandboxError, from_os_error
 from vfs.kernel.paths import VirtualPath
 from vfs.kernel.ports import BackendFile, Stat
 from vfs.kernel.trust import Operation
@@ -18,7 +19,11 @@ class Account(Protocol):
     """Where the growth of a file is accounted for (`vfs.kernel.quota.Ledger`)."""
 
     def spend(self, growth: int, path: str) -> None:
-        """Take `growth` bytes, or raise QuotaExceededError."""
+        """Take `growth` bytes, or raise QuotaExceededError; negative gives back."""
+        ...
+
+    def growing(self, growth: int, path: str) -> AbstractContextManager[None]:
+        """Take `growth` bytes for what the block writes; nothing if it fails."""
         ...
 
 
@@ -83,12 +88,14 @@ class Handle:
         """Write all of `data` at `offset` (at the end after O_APPEND) and return its length."""
         self._before_change()
         try:
-            if self._account is not None:
+            if self._account is None:
+                done = self._file.pwrite(data, offset)
+            else:
                 size = self._file.stat().size
                 end = (size if self._appends else offset) + len(data)
-                self._account.spend(max(0, end - size), str(self.path))
-            done = self._file.pwrite(data, offset)
-        except OSError as error:
+                with self._account.growing(max(0, end - size), str(self.path)):
+                    done = self._file.pwrite(data, offset)
+        except (OSError, SandboxError) as error:
             raise self._failed(error) from error
         self.bytes_written += done
         return done
@@ -97,10 +104,12 @@ class Handle:
         """Cut or extend to `size` bytes."""
         self._before_change()
         try:
-            if self._account is not None:
-                self._account.spend(size - self._file.stat().size, str(self.path))
-            self._file.truncate(size)
-        except OSError as error:
+            if self._account is None:
+                self._file.truncate(size)
+            else:
+                with self._account.growing(size - self._file.stat().size, str(self.path)):
+                    self._file.truncate(size)
+        except (OSError, SandboxError) as error:
             raise self._failed(error) from error
 
     def stat(self) -> Stat:
@@ -170,12 +179,6 @@ class Handle:
                 raise self._door.refuse("use", claim, decision)
         self._epoch = epoch
 
-    def _failed(self, error: OSError) -> Exception:
+    def _failed(self, error: OSError | SandboxError) -> SandboxError:
         self._failure = outcome_of(error)
-        if isinstance(error, SandboxError):
-            return error
-        try:
-            translate(error, self.path)
-        except SandboxError as translated:
-            return translated
-        return error
+        return error if isinstance(error, SandboxError) else from_os_error(error, str(self.path))

@@ -10,8 +10,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Protocol
+from types import MappingProxyType, TracebackType
+from typing import Protocol, Self
 
 from vfs.kernel.audit import Actor, AuditLog, Recorder
 from vfs.kernel.door import Approver, Door
@@ -265,6 +265,14 @@ class Kernel:
                 self.state, scope, self.limits.quotas[zone], lambda: measure(backend)
             )
         return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def close(self) -> None:
         """Release everything; a second call does nothing."""

@@ -174,6 +174,11 @@ class SigningKey:
         """The public half as PEM text, to give away."""
         return self.public.pem
 
+    @property
+    def private_pem(self) -> bytes:
+        """The private half as PEM, for a library that signs in a form of its own."""
+        return self._pem
+
     def sign(self, data: bytes) -> bytes:
         """Return the 64 bytes of the signature over `data`; ConfigError if the file held no such key."""
         return self._key.sign(data)

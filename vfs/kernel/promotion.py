@@ -7,9 +7,9 @@ the session, the level, who and why, and expires within minutes.
 import secrets
 import time
 from dataclasses import dataclass
-from typing import Protocol
 
 from vfs.kernel.errors import TokenError
+from vfs.kernel.keys import SigningKey
 from vfs.kernel.state import StateDatabase
 from vfs.kernel.trust import TrustLevel
 
@@ -17,19 +17,6 @@ __all__ = ["Promotion", "Promotions"]
 
 TOKEN_SECONDS = 300
 _ALGORITHM = "EdDSA"
-
-
-class KeyPair(Protocol):
-    """The project's key; the private half is read only when a token is made."""
-
-    def private_pem(self) -> bytes:
-        """Return the private key. Raises SandboxError where it cannot be had."""
-        ...
-
-    @property
-    def public_pem(self) -> bytes:
-        """Return the public key."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +33,9 @@ class Promotion:
 class Promotions:
     """Makes and redeems promotion tokens of one project. Thread-safe."""
 
-    def __init__(self, state: StateDatabase, keys: KeyPair, project_id: str) -> None:
+    def __init__(self, state: StateDatabase, key: SigningKey, project_id: str) -> None:
         self._state = state
-        self._keys = keys
+        self._key = key
         self._project = project_id
 
     def issue(
@@ -64,7 +51,7 @@ class Promotions:
             "aud": self._project, "sub": session_id, "level": str(level), "who": who, "reason": reason,
             "iat": now, "exp": now + seconds, "jti": secrets.token_hex(16),
         }  # fmt: skip
-        return jwt.encode(claims, self._keys.private_pem(), algorithm=_ALGORITHM)
+        return jwt.encode(claims, self._key.private_pem, algorithm=_ALGORITHM)
 
     def redeem(self, token: str, session_id: str) -> Promotion:
         """Return what `token` grants to `session_id`, and use it up.
@@ -88,7 +75,7 @@ class Promotions:
 
         try:
             claims = jwt.decode(
-                token, self._keys.public_pem, algorithms=[_ALGORITHM], audience=self._project,
+                token, self._key.public_pem, algorithms=[_ALGORITHM], audience=self._project,
                 options={"require": ["exp", "iat", "sub", "jti", "aud"]},
             )  # fmt: skip
             return Promotion(

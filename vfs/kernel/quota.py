@@ -10,7 +10,8 @@ What a killed process had taken and not spent comes back at the next count.
 import stat
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from vfs.kernel.errors import QuotaExceededError
 from vfs.kernel.ports import Backend
@@ -65,6 +66,16 @@ class Ledger:
                 self._spare = PORTION
             else:
                 self._spare = self._take(wanted, PORTION, path)
+
+    @contextmanager
+    def growing(self, growth: int, path: str) -> Iterator[None]:
+        """Account for `growth` bytes that the block writes, and for none if the block fails."""
+        self.spend(growth, path)
+        try:
+            yield
+        except BaseException:
+            self.spend(-growth, path)
+            raise
 
     def settle(self) -> None:
         """Give back what was taken and not spent."""

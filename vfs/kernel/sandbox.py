@@ -5,6 +5,8 @@ what is added here is convenience: text and bytes, relative paths, links that ar
 missing parents, staging, and the session's own trust.
 """
 
+import builtins
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
@@ -84,16 +86,13 @@ class Sandbox:
     # Files
 
     def read(self, path: str) -> str:
-        """Return a file as text. Raises InvalidPathError's kin as every method, and SandboxError for no text.
-
-        A file that is not UTF-8 is an error, never a guess: read it with `read_bytes`.
-        """
+        """Return a file as text. One that is not UTF-8 is an error (EILSEQ), never a guess."""
         data = self.read_bytes(path)
         try:
             return data.decode()
         except UnicodeDecodeError as error:
             raise FileSystemError(
-                84, f"`{printable(path)}` is not UTF-8 text: {error.reason} at byte {error.start}", path,
+                errno.EILSEQ, f"`{printable(path)}` is not UTF-8 text: {error.reason} at byte {error.start}", path,
                 hint="read it as bytes",
             ) from None  # fmt: skip
 
@@ -157,7 +156,7 @@ class Sandbox:
             raise
         return True
 
-    def list(self, path: str) -> list[str]:
+    def list(self, path: str) -> "builtins.list[str]":
         """Return the names in a directory, sorted; those that a rule hides are not among them."""
         entries = self._following(self._absolute(path), self.files.scan)
         return sorted(entry.name for entry in entries)
@@ -359,7 +358,7 @@ class Sandbox:
             return  # what is left stays visible as a pending staged commit
         staging.forget(commit_id)
 
-    def staged_commits(self) -> "list[StagedCommit]":
+    def staged_commits(self) -> "builtins.list[StagedCommit]":
         """Return the staged commits of the workspace, oldest first."""
         with self._door.reading("staged_commits", Claim(Operation.LIST, parse("/staged"))):
             return self.kernel.staging(self.session.workspace_id).commits()

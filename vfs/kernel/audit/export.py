@@ -15,16 +15,14 @@ from json.encoder import encode_basestring_ascii as _quote
 from typing import Any, Final, Literal, TextIO
 
 from vfs.kernel.audit.entry import FIELDS
+from vfs.kernel.audit.query import Joined
 from vfs.kernel.audit.record import Record, dump, join
 from vfs.kernel.zones import ZONES
 
-__all__ = ["FORMATS", "Format", "Joined", "Progress", "write_entries"]
+__all__ = ["FORMATS", "Format", "Progress", "write_entries"]
 
 Format = Literal["json", "jsonl", "csv"]
 FORMATS: Final[tuple[Format, ...]] = ("json", "jsonl", "csv")
-
-Joined = tuple[str, Record, list[Record]]
-"""An entry's hash, its record, and the records that refer to it."""
 
 Progress = Callable[[int], None]
 """Called now and then with the number of entries done so far."""

@@ -37,7 +37,7 @@ class Head(NamedTuple):
 
 
 class Heads:
-    """The signing end. `sign` may be called from any thread, and by several processes."""
+    """The signing end. `sign` is called under the journal's lock, so by one process at a time."""
 
     def __init__(self, path: str, signer: SigningKey, durability: str) -> None:
         self.path: Final = path
@@ -70,8 +70,9 @@ class Heads:
             self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
         )
         try:
-            # A line cut short, by a full disk, is ended by the line break that the next one begins with.
-            if line and os.write(descriptor, b"\n" + line) != len(line) + 1:
+            end = os.fstat(descriptor).st_size
+            if os.write(descriptor, line) != len(line):
+                os.ftruncate(descriptor, end)
                 raise AuditUnavailableError(
                     f"cannot record: `{self.path}` takes only part of a signed head",
                     hint="free space on the disk that holds it",

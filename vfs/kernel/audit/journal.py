@@ -102,6 +102,8 @@ class Journal:
         self._lock_fd = -1
         self._fd = -1
         self._writer: Writer | None = None
+        self._unfinished = 0
+        self._has_appended = False
         # The newest row known, and where it ends in the file.
         self._end = -1
         self._sequence = 0
@@ -141,7 +143,9 @@ class Journal:
         """Release everything; appending then fails. A second call does nothing."""
         with self._mutex:
             writer, self._writer = self._writer, None
-            if writer is not None:
+            if writer is not None and self._unfinished:
+                writer.abandon()  # the next to open the log finds it dead, and reports what it left
+            elif writer is not None:
                 writer.close()
             self._release()
 
@@ -150,10 +154,11 @@ class Journal:
         """Whether rows can be appended."""
         return self._fd >= 0
 
-    def append(self, body: str) -> int:
+    def append(self, body: str, unfinished: int = 0) -> int:
         """Append a row and return its sequence number.
 
-        `body` is the record from its `kind` on, with a leading comma and the closing brace. Raises
+        `body` is the record from its `kind` on, with a leading comma and the closing brace; `unfinished`
+        is 1 for an entry that needs an outcome and -1 for an outcome. Raises
         AuditUnavailableError, with nothing recorded, if the row cannot be written, its predecessor cannot
         be learnt, or a head is due and cannot be written; with durability `disk` also if the row was
         written but cannot be known to be on the disk.
@@ -167,6 +172,7 @@ class Journal:
                     if os.lseek(self._fd, 0, os.SEEK_END) != self._end:
                         self._catch_up()
                     sequence = self._append(body)
+                    self._unfinished += unfinished
                 finally:
                     fcntl.flock(self._lock_fd, _LOCK_UN)
             except (OSError, ValueError) as error:
@@ -178,16 +184,22 @@ class Journal:
             self._on_growth()
         return sequence
 
-    def newest(self) -> tuple[int, str]:
-        """Return sequence number and hash of the newest row of the chain, whoever wrote it."""
-        with self._guarded():
-            return self._sequence, self._hash
-
     def sync(self) -> None:
         """Return when every row is on the disk, whatever the durability."""
         with self._guarded():
             sequence = self._sequence
         self._group.wait_for(sequence)
+
+    def sign_newest(self) -> None:
+        """Have a head signed for the newest row, whoever wrote it, if this process wrote any."""
+        with self._guarded():
+            if self._has_appended:
+                self._sign_head(self._sequence, self._hash)
+
+    @property
+    def size(self) -> int:
+        """Bytes in the file, as far as this process knows."""
+        return max(self._end, 0)
 
     # For the store
 
@@ -259,6 +271,7 @@ class Journal:
         self._sequence = sequence
         self._hash = digest
         self._time = now
+        self._has_appended = True
         return sequence
 
     def _undo(self) -> None:
@@ -396,6 +409,8 @@ class Journal:
         """In a forked child: take descriptors, locks and a writer of its own; on failure, be closed."""
         self._mutex = threading.Lock()
         self._group = GroupCommit(self._flush_to_disk, self.path)
+        self._unfinished = 0
+        self._has_appended = False
         was_open = self.is_open
         self._release()
         if self._writer is not None:

@@ -12,16 +12,19 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from vfs.kernel.audit.entry import AuditFilter, literal_prefix, to_microseconds
-from vfs.kernel.audit.record import dump
+from vfs.kernel.audit.record import Record, dump
 
-__all__ = ["Found", "find", "followers"]
+__all__ = ["Found", "Joined", "find", "first_at", "followers", "segments"]
 
 CHUNK: Final = 500
 Found = tuple[int, str, str]
 """Sequence number, text and hash of an entry's row."""
+
+Joined = tuple[str, Record, list[Record]]
+"""An entry's hash, its record, and the records that refer to it."""
 
 _NEWEST: Final = (1 << 63) - 1
 
@@ -34,15 +37,13 @@ def find(connection: sqlite3.Connection, wanted: AuditFilter) -> Iterator[Found]
     return rows if wanted.limit is None else islice(rows, wanted.limit)
 
 
-def followers(
-    connection: sqlite3.Connection, rows: Iterable[Found]
-) -> Iterator[tuple[str, dict[str, Any], list[dict[str, Any]]]]:
+def followers(connection: sqlite3.Connection, rows: Iterable[Found]) -> Iterator[Joined]:
     """Yield hash, decoded record, and the decoded records that refer to it, for each row."""
     iterator = iter(rows)
     while chunk := list(islice(iterator, CHUNK)):
         records = [(row_hash, json.loads(text)) for _, text, row_hash in chunk]
         open_ones = [record["seq"] for _, record in records if "pending" in record]
-        later: dict[int, list[dict[str, Any]]] = {}
+        later: dict[int, list[Record]] = {}
         if open_ones:
             marks = ",".join("?" * len(open_ones))
             for (text,) in connection.execute(
@@ -129,14 +130,8 @@ def _ranges(connection: sqlite3.Connection, wanted: AuditFilter) -> list[tuple[i
         return [(first, _NEWEST)]
     start = None if wanted.start_time is None else to_microseconds(wanted.start_time) * 1000
     stop = None if wanted.end_time is None else (to_microseconds(wanted.end_time) + 1) * 1000
-    oldest, newest = connection.execute("SELECT min(seq), max(seq) FROM audit").fetchone()
-    if oldest is None:
-        return []
-    breaks = [
-        seq for (seq,) in connection.execute("SELECT seq FROM audit WHERE skew IS NOT NULL ORDER BY seq")
-    ]
     ranges: list[tuple[int, int]] = []
-    for low, end in zip([oldest, *breaks], [*breaks, newest + 1], strict=True):
+    for low, end in segments(connection):
         begin = low if start is None else first_at(connection, start, low, end)
         finish = end if stop is None else first_at(connection, stop, low, end)
         begin = max(begin, first)
@@ -145,12 +140,25 @@ def _ranges(connection: sqlite3.Connection, wanted: AuditFilter) -> list[tuple[i
     return ranges
 
 
+def segments(connection: sqlite3.Connection) -> list[tuple[int, int]]:
+    """Return the ranges [low, end) of sequence numbers within which time only grows, in order."""
+    oldest, newest = connection.execute("SELECT min(seq), max(seq) FROM audit").fetchone()
+    if oldest is None:
+        return []
+    breaks = [
+        seq for (seq,) in connection.execute("SELECT seq FROM audit WHERE skew IS NOT NULL ORDER BY seq")
+    ]
+    return list(zip([oldest, *breaks], [*breaks, newest + 1], strict=True))
+
+
 def first_at(connection: sqlite3.Connection, time: int, low: int, end: int) -> int:
     """Return the first sequence number in [low, end) whose row is not before `time`, or `end`."""
+    last = end
     while low < end:
         middle = (low + end) // 2
         found = connection.execute(
-            "SELECT seq, time FROM audit WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT 1", (middle, end)
+            "SELECT seq, json_extract(record, '$.time') FROM audit WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT 1",
+            (middle, last),
         ).fetchone()
         if found is None or found[1] >= time:
             end = middle

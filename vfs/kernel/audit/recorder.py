@@ -46,7 +46,7 @@ class Recorder:
             constant.append(f',"lease":{_quote(lease)}')
         self._constant = "".join(constant)
         self._journal = journal
-        self._append: Callable[[str], int] = journal.append
+        self._append: Callable[[str, int], int] = journal.append
         self._heads: dict[tuple[str, str, str | None, bool], str] = {}
         self._actors: dict[Actor, str] = {}
 
@@ -96,11 +96,11 @@ class Recorder:
             text = f'{text},"rule":{_quote(rule)}'
         if metadata is not None:
             text = f'{text},"meta":{dump(dict(metadata))}'
-        return self._append(text + "}")
+        return self._append(text + "}", pending)
 
     def first_write(self, sequence: int) -> int:
         """Record, before it happens, the first write to the file that entry `sequence` opened."""
-        return self._append(f',"kind":"first_write","ref":{sequence:d}}}')
+        return self._append(f',"kind":"first_write","ref":{sequence:d}}}', 0)
 
     def outcome(
         self,
@@ -111,7 +111,7 @@ class Recorder:
         metadata: Mapping[str, Any] | None = None,
     ) -> int:
         """Record how the pending entry `sequence` ended: `ok` or an error code, and the bytes it moved."""
-        return self._append(outcome_body(sequence, outcome, bytes_read, bytes_written, metadata))
+        return self._append(outcome_body(sequence, outcome, bytes_read, bytes_written, metadata), -1)
 
     def _head(self, operation: str, action: str, zone: str | None, allowed: bool) -> str:  # noqa: FBT001 (as above)
         if operation not in OPERATIONS:

@@ -1,0 +1,1 @@
+"""The commands, one subject a module; each is imported when it is called."""
