@@ -2,10 +2,13 @@
 
 import io
 import os
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from vfs.kernel.errors import SandboxError
 from vfs.kernel.ports import BackendFile
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
 
 _BUFFER = 1 << 17
 
@@ -41,7 +44,7 @@ class RawFile(io.RawIOBase):
         """Return True."""
         return True
 
-    def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override] (any buffer)
+    def readinto(self, buffer: "WriteableBuffer") -> int:
         """Read up to the length of `buffer`; 0 at the end."""
         self._require(self._reads, "read")
         view = memoryview(buffer).cast("B")
@@ -53,7 +56,7 @@ class RawFile(io.RawIOBase):
         self._position += len(data)
         return len(data)
 
-    def write(self, data: "memoryview | bytes") -> int:  # type: ignore[override] (any buffer)
+    def write(self, data: "ReadableBuffer") -> int:
         """Write all of `data`."""
         self._require(self._writes, "write")
         content = bytes(data)
@@ -66,7 +69,7 @@ class RawFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Move the position; ValueError for a negative one or an unknown `whence`."""
-        self._require(True, "seek")  # noqa: FBT003 (always allowed while open)
+        self._require_open()
         if whence == os.SEEK_CUR:
             offset += self._position
         elif whence == os.SEEK_END:
@@ -80,7 +83,7 @@ class RawFile(io.RawIOBase):
 
     def tell(self) -> int:
         """Return the position."""
-        self._require(True, "tell")  # noqa: FBT003 (always allowed while open)
+        self._require_open()
         return self._position
 
     def truncate(self, size: int | None = None) -> int:
@@ -106,10 +109,13 @@ class RawFile(io.RawIOBase):
                 raise _os_error(error) from error
 
     def _require(self, allowed: bool, verb: str) -> None:  # noqa: FBT001 (private, reads as a sentence)
-        if self.closed:
-            raise ValueError("the file is closed")
+        self._require_open()
         if not allowed:
             raise io.UnsupportedOperation(f"cannot {verb} in mode `{self.mode}`")
+
+    def _require_open(self) -> None:
+        if self.closed:
+            raise ValueError("the file is closed")
 
 
 def open_stream(file: BackendFile, name: str, mode: str, buffering: int = -1) -> BinaryIO:

@@ -1,10 +1,11 @@
 """A backend, or anything of its shape, as a PyFilesystem2 file system."""
+# ruff: noqa: FBT001, FBT002 -- the signatures are those of `fs.base.FS`
 
 import itertools
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from vfs.kernel.ports import Backend, RenameFlag, Stat
 from vfs_backends import trees
@@ -127,7 +128,7 @@ class BackendFS(FS):
                     inner, _nanoseconds(details.get("accessed")), _nanoseconds(details.get("modified"))
                 )
             if "permissions" in access:
-                self._backend.set_mode(inner, Permissions.get_mode(access["permissions"]))  # type: ignore[arg-type] (a list of names, as `access` has it)
+                self._backend.set_mode(inner, Permissions.get_mode(cast("list[str]", access["permissions"])))
             if "uid" in access or "gid" in access:
                 self._backend.set_owner(inner, _number(access.get("uid")), _number(access.get("gid")))
 

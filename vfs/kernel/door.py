@@ -6,6 +6,9 @@ Three ways lead through it, by what has to be on the log when:
 - `reading`: one row after the act and before the caller gets what was read;
 - `look`: metadata; a refusal is always recorded, an allowed look-up only where the owner asked for it.
 
+What was plainly allowed is remembered under the path as the caller wrote it, until the shared counter says that
+a verdict may have changed; programs ask for the same paths over and over.
+
 A refusal is recorded before it is raised. What cannot be recorded raises AuditUnavailableError and does not
 happen. Nothing here acts on a backend: `files` does, inside what these methods return.
 
@@ -16,7 +19,7 @@ import errno
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from vfs.kernel.audit import Actor, AuditLog, Recorder
 from vfs.kernel.errors import (
@@ -39,7 +42,11 @@ from vfs.kernel.zones import Zone
 __all__ = ["ApprovalRequest", "Approver", "Claim", "Door"]
 
 
-_FOREIGN_KEPT = 1024
+K = TypeVar("K")
+V = TypeVar("V")
+
+_KEPT = 8192
+"""Entries in each memory of a standing; then it begins anew."""
 
 
 class Claim(NamedTuple):
@@ -47,6 +54,13 @@ class Claim(NamedTuple):
 
     operation: Operation
     path: VirtualPath
+
+
+class Look(NamedTuple):
+    """A look that was granted; `only_directories`: of anything else the session may not know."""
+
+    path: VirtualPath
+    only_directories: bool
 
 
 class ApprovalRequest(NamedTuple):
@@ -85,6 +99,10 @@ class _Standing(NamedTuple):
     """When it expires, in seconds since the epoch; infinity never, 0 already over."""
     foreign: dict[str, bool]
     """Names under /session that were looked up: are they another session's id?"""
+    admitted: dict[tuple[Operation, str], Claim]
+    """What was plainly allowed, by the path as it was written."""
+    looked: dict[str, VirtualPath]
+    """What may plainly be looked at, by the path as it was written."""
 
 
 class Door:
@@ -167,11 +185,11 @@ class Door:
 
     def _is_foreign(self, name: str) -> bool:
         foreign = self._now().foreign
-        if name not in foreign:
-            if len(foreign) > _FOREIGN_KEPT:
-                foreign.clear()
-            foreign[name] = looks_generated(name) or self._sessions.exists(name)
-        return foreign[name]
+        found = foreign.get(name)
+        if found is None:
+            found = looks_generated(name) or self._sessions.exists(name)
+            _remember(foreign, name, found)
+        return found
 
     # Verdicts
 
@@ -203,6 +221,17 @@ class Door:
         if decision.ask and self._approved(action, claim, decision):
             return decision
         raise self.refuse(action, claim, decision)
+
+    def admit(self, operation: Operation, action: str, path: str) -> Claim:
+        """Locate `path` and demand one right on it: the usual beginning, and quick the second time."""
+        standing = self._now()
+        claim = standing.admitted.get((operation, path))
+        if claim is None:
+            claim = Claim(operation, self.locate(path, operation, action))
+            decision = self.demand(action, claim)
+            if decision.allowed and not decision.create_only:
+                _remember(standing.admitted, (operation, path), claim)
+        return claim
 
     def demand_move(self, action: str, path: VirtualPath) -> None:
         """Refuse to move the directory `path` where that would dodge a path rule."""
@@ -257,23 +286,36 @@ class Door:
 
     # Ways through
 
-    def mutation(self, action: str, *claims: Claim, creates: bool = False, **metadata: object) -> "Mutation":
-        """Demand every claim, then return the passage to act in."""
-        for claim in claims:
-            self.demand(action, claim, creates=creates)
+    def mutation(self, action: str, *claims: Claim, **metadata: object) -> "Mutation":
+        """Return the passage in which to make a change; the claims have been demanded or admitted."""
         return Mutation(self._now().recorder, action, claims, self._actor(), metadata or None)
 
     def reading(self, action: str, claim: Claim) -> "Reading":
-        """Demand the claim, then return the passage to read in."""
-        self.demand(action, claim)
-        return Reading(self._now().recorder, action, claim, self._actor)
+        """Return the passage in which to read; the claim has been demanded or admitted."""
+        return Reading(self._standing.recorder, action, claim, self._actor)
 
-    def look(self, action: str, path: VirtualPath) -> Decision:
+    def look(self, action: str, path: str) -> Look:
         """Demand the right to know of `path`: to list its zone, or to read it.
 
         Where the session may only add, it may learn of directories and of absence (to reach where it adds):
-        then the verdict says `create_only`.
+        then the look says `only_directories`. The root and the zones are there for everyone.
         """
+        standing = self._now()
+        where = standing.looked.get(path)
+        only_directories = False
+        if where is None:
+            where = self.locate(path, Operation.LIST, action)
+            if where.rest:
+                only_directories = self._demand_look(action, where).create_only
+            if not only_directories:
+                _remember(standing.looked, path, where)
+        if self._record_looks:
+            standing.recorder.entry(
+                Operation.LIST, action, str(where), where.zone, True, actor=self._actor(), outcome="ok"
+            )
+        return Look(where, only_directories)
+
+    def _demand_look(self, action: str, path: VirtualPath) -> Decision:
         decision = self.decide(Operation.LIST, path)
         if not decision.allowed and not decision.hidden:
             read = self.decide(Operation.READ, path)
@@ -283,11 +325,6 @@ class Door:
                 decision = write if write.allowed and write.create_only else decision
         if not decision.allowed:
             raise self.refuse(action, Claim(Operation.LIST, path), decision)
-        if self._record_looks:
-            self._now().recorder.entry(
-                Operation.LIST, action, str(path), path.zone, True, rule=decision.rule, actor=self._actor(),
-                outcome="ok",
-            )  # fmt: skip
         return decision
 
     def recorder(self) -> Recorder:
@@ -321,7 +358,7 @@ class Door:
             lease=self._lease,
         )
         closes_at = float("inf") if session.expires_at is None else session.expires_at.timestamp()
-        return _Standing(epoch, session, recorder, 0.0 if session.ended_at else closes_at, {})
+        return _Standing(epoch, session, recorder, 0.0 if session.ended_at else closes_at, {}, {}, {})
 
     def _over(self, standing: _Standing) -> SessionError:
         """Record that a session that is over tried something, and return the error."""
@@ -409,6 +446,12 @@ class Reading:
                 outcome="ok" if error is None else outcome_of(error), bytes_read=self.read,
             )  # fmt: skip
         translate(error, path)
+
+
+def _remember(memory: dict[K, V], key: K, value: V) -> None:
+    if len(memory) >= _KEPT:
+        memory.clear()
+    memory[key] = value
 
 
 def is_link_error(error: BaseException) -> bool:

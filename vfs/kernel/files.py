@@ -72,12 +72,11 @@ class Files:
 
     def stat(self, path: str) -> Stat:
         """Return the metadata of what is at `path`, a link itself if it is one."""
-        where = self._locate(path, LIST, "stat")
+        where, only_directories = self.door.look("stat", _absolute(path))
         if not where.rest:
             return self._stat_top(where)
-        seen = self.door.look("stat", where)
         found = self._stat(where)
-        if seen.create_only and not stat.S_ISDIR(found.mode):
+        if only_directories and not stat.S_ISDIR(found.mode):
             refusal = Decision(False, "matrix", "untrusted sessions may not look at staged files")
             raise self.door.refuse("stat", Claim(LIST, where), refusal)
         return found
@@ -89,13 +88,12 @@ class Files:
 
     def scan(self, path: str) -> list[DirEntry]:
         """Return the entries of a directory, without those that a rule hides from this session."""
-        where = self._locate(path, LIST, "list")
-        if where.zone is None:
-            with self.door.reading("list", Claim(LIST, where)):
+        claim = self.door.admit(LIST, "list", _absolute(path))
+        where, zone = claim.path, claim.path.zone
+        with self.door.reading("list", claim):
+            if zone is None:
                 return [DirEntry(z.value, _inode_of_zone(z), stat.S_IFDIR) for z in ZONES.values()]
-        zone = where.zone
-        with self.door.reading("list", Claim(LIST, where)):
-            entries = self._backend(zone).scan(where.rest)
+            entries = self._backend_of(zone).scan(where.rest)
         hides = self.door.hides
         return [
             DirEntry(entry.name, _inode(entry.ino, zone), entry.type)
@@ -105,10 +103,7 @@ class Files:
 
     def read_link(self, path: str) -> str:
         """Return where a link says it leads. A target outside the zone is a violation and is not told."""
-        where = self._locate(path, LIST, "readlink")
-        if where.zone is None:
-            raise FileSystemError(errno.EINVAL, "not a symbolic link: `/`", "/")
-        self.door.look("readlink", where)
+        where = self._looked(path, "readlink")
         target = self._call(where, lambda: self._backend(where.zone).read_link(where.rest))
         self._inside(where, target, READ, "readlink")
         return target
@@ -209,10 +204,9 @@ class Files:
 
     def read_bytes(self, path: str) -> bytes:
         """Return a whole file."""
-        where = self._locate(path, READ, "read")
-        self._refuse_top(where, "read", errno.EISDIR)
-        with self.door.reading("read", Claim(READ, where)) as act:
-            data = self._backend(where.zone).read_bytes(where.rest)
+        claim = self.door.admit(READ, "read", _absolute(path))
+        with self.door.reading("read", claim) as act:
+            data = self._backend(claim.path.zone).read_bytes(claim.path.rest)
             act.read = len(data)
         return data
 
@@ -226,7 +220,7 @@ class Files:
         if self.door.demand("write", claim, creates=True).create_only:
             self._demand_absent("write", where)
             exclusive = True
-        with self.door.mutation("write", claim, creates=True) as act:
+        with self.door.mutation("write", claim) as act:
             backend = self._backend(where.zone)
             account = self._account(where)
             growth = len(data) - self._size(backend, where.rest) if account is not None else 0
@@ -248,7 +242,9 @@ class Files:
         """Make one directory."""
         where = self._locate(path, WRITE, "mkdir")
         self._refuse_top(where, "mkdir", errno.EEXIST)
-        with self.door.mutation("mkdir", Claim(WRITE, where), creates=True):
+        claim = Claim(WRITE, where)
+        self.door.demand("mkdir", claim, creates=True)
+        with self.door.mutation("mkdir", claim):
             self._backend(where.zone).make_dir(where.rest, mode)
             if where.zone is Zone.STAGED:
                 self._on_staged(where.rest)
@@ -271,14 +267,14 @@ class Files:
         """Make an empty file, FIFO or socket."""
         where = self._locate(path, WRITE, "mknod")
         self._refuse_top(where, "mknod", errno.EEXIST)
-        with self.door.mutation("mknod", Claim(WRITE, where)):
+        with self.door.mutation("mknod", self._demanded("mknod", WRITE, where)):
             self._backend(where.zone).make_node(where.rest, mode)
 
     def remove(self, path: str) -> None:
         """Remove one name that is not a directory."""
         where = self._locate(path, DELETE, "unlink")
         self._refuse_top(where, "unlink", errno.EISDIR)
-        with self.door.mutation("unlink", Claim(DELETE, where)):
+        with self.door.mutation("unlink", self._demanded("unlink", DELETE, where)):
             account = self._account(where)
             backend = self._backend(where.zone)
             freed = self._size(backend, where.rest, last_link=True) if account is not None else 0
@@ -290,7 +286,7 @@ class Files:
         """Remove one empty directory."""
         where = self._locate(path, DELETE, "rmdir")
         self._refuse_top(where, "rmdir", errno.EBUSY)
-        with self.door.mutation("rmdir", Claim(DELETE, where)):
+        with self.door.mutation("rmdir", self._demanded("rmdir", DELETE, where)):
             self._backend(where.zone).remove_dir(where.rest)
 
     def rename(self, source: str, target: str, flag: RenameFlag = RenameFlag.REPLACE) -> None:
@@ -306,7 +302,7 @@ class Files:
         self._same_zone(old, new)
         replaced = self._peek(new)
         if replaced is not None and flag is RenameFlag.REPLACE:
-            claims.append(Claim(DELETE, new))
+            claims.append(self._demanded("rename", DELETE, new))
         moved = self._peek(old)
         exchanged = replaced if flag is RenameFlag.EXCHANGE else None
         if any(one is not None and stat.S_ISDIR(one.mode) for one in (moved, exchanged)):
@@ -407,7 +403,7 @@ class Files:
     # Within
 
     def _locate(self, path: str, operation: Operation, action: str) -> VirtualPath:
-        return self.door.locate(path if path[:1] == "/" else f"/{path}", operation, action)
+        return self.door.locate(_absolute(path), operation, action)
 
     def _backend(self, zone: Zone | None) -> Backend:
         if zone is None:
@@ -467,16 +463,23 @@ class Files:
         account.spend(-self._size(self._backend(where.zone), where.rest), str(where))
 
     def _looked(self, path: str, action: str) -> VirtualPath:
-        where = self._locate(path, LIST, action)
+        where, only_directories = self.door.look(action, _absolute(path))
         if where.zone is None:
             raise FileSystemError(errno.ENOTSUP, "not supported at the root", "/")
-        self.door.look(action, where)
+        if only_directories or not where.rest:
+            # A zone's own directory is there for everyone, but what is attached to it is not.
+            self._demanded(action, LIST, where)
         return where
+
+    def _demanded(self, action: str, operation: Operation, where: VirtualPath) -> Claim:
+        claim = Claim(operation, where)
+        self.door.demand(action, claim)
+        return claim
 
     def _change(self, action: str, path: str, act: Callable[[Backend, str], None]) -> None:
         where = self._locate(path, WRITE, action)
         self._refuse_top(where, action, errno.EPERM, zones=False)
-        with self.door.mutation(action, Claim(WRITE, where)):
+        with self.door.mutation(action, self._demanded(action, WRITE, where)):
             act(self._backend(where.zone), where.rest)
 
     def _refuse_top(self, where: VirtualPath, action: str, number: int, *, zones: bool = True) -> None:
@@ -512,6 +515,11 @@ class Files:
             raise FileSystemError(
                 errno.EXDEV, f"`{old}` and `{new}` are in different zones", str(new), hint="copy instead"
             )
+
+
+def _absolute(path: str) -> str:
+    """Return a path of a backend's form as a virtual one."""
+    return path if path[:1] == "/" else f"/{path}"
 
 
 def _inode(number: int, zone: Zone | None) -> int:

@@ -31,9 +31,10 @@ class VirtualPath(NamedTuple):
 
     def __str__(self) -> str:
         """Return the absolute path, e.g. `/workspace/data/x`."""
-        if self.zone is None:
+        zone, rest = self
+        if zone is None:
             return "/"
-        return f"/{self.zone.value}/{self.rest}" if self.rest else f"/{self.zone.value}"
+        return f"/{zone}/{rest}" if rest else f"/{zone}"
 
     @property
     def name(self) -> str:

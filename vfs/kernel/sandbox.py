@@ -5,7 +5,6 @@ what is added here is convenience: text and bytes, relative paths, links that ar
 missing parents, staging, and the session's own trust.
 """
 
-import builtins
 import errno
 import os
 import stat
@@ -35,6 +34,8 @@ from vfs.kernel.trust import MATRIX, Operation, SecurityContext, TrustLevel
 from vfs.kernel.zones import Zone
 
 if TYPE_CHECKING:
+    import builtins
+
     from vfs.kernel.files import Files
     from vfs.kernel.kernel import Kernel
 
@@ -360,24 +361,26 @@ class Sandbox:
 
     def staged_commits(self) -> "builtins.list[StagedCommit]":
         """Return the staged commits of the workspace, oldest first."""
-        with self._door.reading("staged_commits", Claim(Operation.LIST, parse("/staged"))):
+        claim = self._door.admit(Operation.LIST, "staged_commits", "/staged")
+        with self._door.reading("staged_commits", claim):
             return self.kernel.staging(self.session.workspace_id).commits()
 
     def staged_commit(self, commit_id: str) -> StagedCommit:
         """Return one staged commit. Raises NotFoundError."""
         check_commit_id(commit_id)
-        with self._door.reading("staged_commit", Claim(Operation.READ, parse(f"/staged/{commit_id}"))):
+        claim = self._door.admit(Operation.READ, "staged_commit", f"/staged/{commit_id}")
+        with self._door.reading("staged_commit", claim):
             return self.kernel.staging(self.session.workspace_id).commit(commit_id)
 
     def discard_staged(self, commit_id: str) -> None:
         """Remove a staged commit that nobody has decided on. Raises NotFoundError."""
         check_commit_id(commit_id)
         staging = self.kernel.staging(self.session.workspace_id)
-        where = parse(f"/staged/{commit_id}")
-        with self._door.mutation("discard", Claim(Operation.DELETE, where)):
+        claim = self._door.admit(Operation.DELETE, "discard", f"/staged/{commit_id}")
+        with self._door.mutation("discard", claim):
             found = staging.commit(commit_id)
             if found.status not in ("pending", "rejected"):
-                raise ConflictError(f"the staged commit `{commit_id}` is {found.status}", str(where))
+                raise ConflictError(f"the staged commit `{commit_id}` is {found.status}", str(claim.path))
             staging.remove_files(commit_id)
             staging.forget(commit_id)
 

@@ -17,6 +17,9 @@ __all__ = ["MATRIX", "Operation", "SecurityContext", "TrustLevel", "ZoneConfig"]
 class Operation(StrEnum):
     """One of the four rights; everything a program can ask for is one or several of them."""
 
+    # Enum's own hash is Python code, and verdicts are looked up by these at each access.
+    __hash__ = str.__hash__
+
     READ = "read"
     WRITE = "write"
     DELETE = "delete"
@@ -25,6 +28,9 @@ class Operation(StrEnum):
 
 class TrustLevel(StrEnum):
     """How far a session is trusted; compare with `rank`."""
+
+    # Enum's own hash is Python code, and verdicts are looked up by these at each access.
+    __hash__ = str.__hash__
 
     UNTRUSTED = "untrusted"
     SESSION = "session"

@@ -6,6 +6,9 @@ from enum import StrEnum
 class Zone(StrEnum):
     """A top-level directory with its own security characteristics; the value is its name in the tree."""
 
+    # Enum's own hash is Python code, and verdicts are looked up by these at each access.
+    __hash__ = str.__hash__
+
     SESSION = "session"
     WORKSPACE = "workspace"
     REPO = "repo"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from vfs import __version__
 from vfs_tools.cli import failure, output
 from vfs_tools.cli.invocation import Invocation
 from vfs_tools.cli.lazy import LazyCommand, LazyGroup
@@ -50,10 +51,13 @@ COMMANDS = {
     help="The project; else VFS_PROJECT, else the one around the current directory.",
 )
 @click.option(
-    "--config", metavar="FILE", type=click.Path(path_type=Path), help="Settings instead of the project's vfs.toml."
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Settings instead of the project's vfs.toml.",
 )
 @click.option("--workspace", metavar="ID", help="The workspace within the project.")
-@click.version_option(package_name="vfs-sandbox", prog_name="vfs", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="vfs", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(context: click.Context, project: Path | None, config: Path | None, workspace: str | None) -> None:
     """One tree for an agent: five zones, four trust levels, one audited door."""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from typing import Final, NamedTuple
 
@@ -105,5 +106,5 @@ def _write(text: str) -> None:
 
 def _lower(text: str) -> str:
     """Return click's or the system's sentence in this project's form."""
-    text = text.strip().removesuffix(".")
+    text = re.sub(r"'([^']*)'", r"`\1`", text.strip().removesuffix("."))
     return text[:1].lower() + text[1:]

@@ -82,7 +82,7 @@ def painted(words: str, colour: Colour, stream: TextIO | None = None) -> str:
 
 
 def document(value: Any) -> None:
-    """Write one JSON document. Lone surrogates of names that are not UTF-8 stay, as `\\udcXX`."""
+    r"""Write one JSON document. Lone surrogates of names that are not UTF-8 stay, as `\udcXX`."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 

@@ -5,17 +5,15 @@ import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from vfs.kernel.trust import TrustLevel
+from vfs.kernel.zones import ZONES, Zone
 from vfs_tools.cli.invocation import Invocation
 from vfs_tools.cli.output import JSON_KEY
-
-if TYPE_CHECKING:
-    from vfs.kernel.zones import Zone
 
 __all__ = [
     "DURATION",
@@ -52,14 +50,10 @@ class _Zone(click.Choice):  # type: ignore[type-arg]  # as above
     """One of the five zones."""
 
     def __init__(self) -> None:
-        from vfs.kernel.zones import ZONES
-
         super().__init__(list(ZONES))
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Zone":
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Zone:
         """Return the zone named."""
-        from vfs.kernel.zones import ZONES
-
         return ZONES[super().convert(value, param, ctx)]
 
 
@@ -112,7 +106,10 @@ class _Id(click.ParamType):  # type: ignore[type-arg]  # as above
         self._query = query
 
     def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
+        self,
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG002 (click's signature)
+        incomplete: str,
     ) -> list[CompletionItem]:
         """Offer the ids there are, straight from the database: a key press must not open the kernel."""
         root = ctx.find_root()
@@ -164,6 +161,6 @@ def in_session(function: Function) -> Function:
     function = click.option(
         "--trust", metavar="LEVEL", type=TRUST, help="Trust level of a session for this command alone."
     )(function)
-    return click.option("--session", "session_id", metavar="ID", type=SESSION_ID, help="The session to act in.")(
-        function
-    )
+    return click.option(
+        "--session", "session_id", metavar="ID", type=SESSION_ID, help="The session to act in."
+    )(function)

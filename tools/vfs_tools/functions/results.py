@@ -244,5 +244,3 @@ class ApprovalResult(Shape):
 
     status: Literal["blocked", "needs_approval", "pre_approved"]
     reason: str | None = None
-
-

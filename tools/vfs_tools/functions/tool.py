@@ -1,6 +1,5 @@
 """One tool: a name, a description for the model, typed parameters, and what happens when it is called."""
 
-import errno
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
@@ -9,7 +8,6 @@ from pydantic import ValidationError
 
 from vfs.kernel.errors import (
     ApprovalRequiredError,
-    FileSystemError,
     PermissionError,
     SandboxError,
 )
@@ -107,17 +105,3 @@ class Tool(ABC, Generic[A]):
     def get_approval_description(self, args: Mapping[str, Any]) -> str:  # noqa: ARG002 (most say no more)
         """Return what a person is shown who has to approve the call."""
         return f"Execute {self.name}"
-
-
-def decode(data: bytes, path: str, *, offset: int = 0) -> str:
-    """Return `data`, found at byte `offset` of the file `path`, as text. Raises FileSystemError (EILSEQ)."""
-    try:
-        text = data.decode()
-        bad = data.find(b"\0")
-    except UnicodeDecodeError as error:
-        bad = error.start
-    if bad >= 0:
-        raise FileSystemError(
-            errno.EILSEQ, f"`{path}` is not text: byte 0x{data[bad]:02x} at offset {offset + bad}", path
-        )
-    return text

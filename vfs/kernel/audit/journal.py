@@ -50,7 +50,7 @@ LOCK_NAME: Final = "lock"
 ROTATED: Final = b"rotated\n"
 SIZE_LIMIT: Final = 64 << 20
 """Bytes up to which the journal grows while the database cannot take its rows; then appending fails."""
-ALARM_EVERY: Final = 1 << 20
+ALARM_EVERY: Final = 4 << 20
 """Bytes after which `on_growth` is called, for somebody to move rows to the store."""
 CHECK_EVERY: Final = 64
 """Rows after which an appender looks whether the file it holds is still the one in the directory."""
@@ -86,6 +86,7 @@ class Journal:
         head_every: int,
         sign_head: Callable[[int, str], None],
         on_growth: Callable[[], None],
+        size_limit: int = SIZE_LIMIT,
     ) -> None:
         self.path: Final = os.path.join(directory, NAME)
         self.chain = ""
@@ -97,6 +98,7 @@ class Journal:
         self._head_every = head_every
         self._sign_head = sign_head
         self._on_growth = on_growth
+        self._size_limit = size_limit
         self._mutex = threading.Lock()
         self._group = GroupCommit(self._flush_to_disk, self.path)
         self._lock_fd = -1
@@ -239,9 +241,9 @@ class Journal:
 
     def _append(self, body: str) -> int:
         """Write one row; the state is current."""
-        if self._end > SIZE_LIMIT:
+        if self._end > self._size_limit:
             raise AuditUnavailableError(
-                f"the journal `{self.path}` has grown beyond {SIZE_LIMIT >> 20} MiB, "
+                f"the journal `{self.path}` has grown beyond {self._size_limit >> 10} KiB, "
                 "because the audit database does not take its rows",
                 hint="see `vfs doctor`; close programs that hold the database, free space on its disk",
             )

@@ -33,7 +33,7 @@ from vfs.kernel.keys import SigningKey
 __all__ = ["AuditLog"]
 
 _ALL: Final = AuditFilter()
-_CROWDED: Final = 16 << 20
+_CROWDED: Final = 32 << 20
 """Bytes in the journal from which on who appends waits for rows to be moved to the store."""
 
 
@@ -272,8 +272,8 @@ class AuditLog:
             with self._store.reading() as connection:
                 for writer in dead:
                     unfinished = connection.execute(
-                        "SELECT seq FROM audit WHERE pending = ? AND NOT EXISTS"
-                        " (SELECT 1 FROM audit o WHERE o.ref = audit.seq AND json_extract(o.record, '$.kind') = 'outcome')",
+                        "SELECT seq FROM audit WHERE pending = ? AND NOT EXISTS (SELECT 1 FROM audit o"
+                        " WHERE o.ref = audit.seq AND json_extract(o.record, '$.kind') = 'outcome')",
                         (writer,),
                     ).fetchall()
                     for (sequence,) in unfinished:

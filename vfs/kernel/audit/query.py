@@ -26,6 +26,9 @@ Found = tuple[int, str, str]
 Joined = tuple[str, Record, list[Record]]
 """An entry's hash, its record, and the records that refer to it."""
 
+_ENTRIES: Final = "WHERE substr(record, instr(record, '\"kind\":') + 8, 5) = 'entry'"
+"""The first `kind` in the canonical text is the row's own; strings hold no bare quotation mark."""
+
 _NEWEST: Final = (1 << 63) - 1
 
 
@@ -46,10 +49,9 @@ def followers(connection: sqlite3.Connection, rows: Iterable[Found]) -> Iterator
         later: dict[int, list[Record]] = {}
         if open_ones:
             marks = ",".join("?" * len(open_ones))
-            for (text,) in connection.execute(
-                f"SELECT record FROM audit WHERE ref IN ({marks}) ORDER BY seq", open_ones
-            ):
-                record = json.loads(text)
+            sql = f"SELECT record FROM audit INDEXED BY audit_ref WHERE ref IN ({marks})"  # noqa: S608 (marks)
+            found = [json.loads(text) for (text,) in connection.execute(sql, open_ones)]
+            for record in sorted(found, key=_sequence):
                 later.setdefault(record["ref"], []).append(record)
         for row_hash, record in records:
             yield row_hash, record, later.get(record["seq"], [])
@@ -62,7 +64,7 @@ def _candidates(connection: sqlite3.Connection, wanted: AuditFilter) -> Iterator
     classes = _classes(connection, wanted)
     for low, high in ranges:
         if classes is None:
-            yield from _scan(connection, wanted, low, high, "+class IS NOT NULL", ())
+            yield from _scan(connection, wanted, low, high, _ENTRIES, ())
         else:
             place, values = _place(wanted)
             scans = [_scan(connection, wanted, low, high, place, (*values, name)) for name in classes]
@@ -71,8 +73,8 @@ def _candidates(connection: sqlite3.Connection, wanted: AuditFilter) -> Iterator
 
 def _place(wanted: AuditFilter) -> tuple[str, tuple[str, ...]]:
     if wanted.session_id is None:
-        return "class = ?", ()
-    return "session = ? AND class = ?", (_text(wanted.session_id),)
+        return "INDEXED BY audit_class WHERE class = ?", ()
+    return "INDEXED BY audit_session WHERE session = ? AND class = ?", (_text(wanted.session_id),)
 
 
 def _scan(
@@ -85,14 +87,17 @@ def _scan(
 ) -> Iterator[Found]:
     """Return the rows of one place, in order; SQLite steps as the caller does."""
     order = "DESC" if wanted.newest_first else "ASC"
+    place = f"{place} AND seq BETWEEN {low} AND {high}"
     if wanted.path is not None and (prefix := literal_prefix(wanted.path)):
         # The text is canonical, so that this is a necessary condition, and cheaper than to parse.
         place, values = f"{place} AND instr(record, ?)", (*values, f'"path":{dump(prefix)[:-1]}')
-    return connection.execute(
-        f"SELECT seq, record, hash FROM audit WHERE {place} AND class IS NOT NULL"
-        f" AND seq BETWEEN {low} AND {high} ORDER BY seq {order}",
-        values,
-    )
+    sql = f"SELECT seq, record, hash FROM audit {place} ORDER BY seq {order}"  # noqa: S608 (no user's text)
+    return connection.execute(sql, values)
+
+
+def _sequence(record: Record) -> int:
+    sequence: int = record["seq"]
+    return sequence
 
 
 def _classes(connection: sqlite3.Connection, wanted: AuditFilter) -> list[str] | None:
@@ -106,12 +111,12 @@ def _classes(connection: sqlite3.Connection, wanted: AuditFilter) -> list[str] |
     )
     if wanted.session_id is None and all(value is None for value in asked):
         return None
-    place, values = "", {"session": ""}
+    index, values = "audit_class WHERE", {"session": ""}
     if wanted.session_id is not None:
-        place, values = "session = :session AND", {"session": _text(wanted.session_id)}
-    leap = f"SELECT min(class) FROM audit WHERE {place} class"
+        index, values = "audit_session WHERE session = :session AND", {"session": _text(wanted.session_id)}
+    leap = f"SELECT min(class) FROM audit INDEXED BY {index} class"  # noqa: S608 (no user's text)
     rows = connection.execute(
-        f"WITH RECURSIVE c (class) AS ({leap} IS NOT NULL UNION ALL"
+        f"WITH RECURSIVE c (class) AS ({leap} IS NOT NULL UNION ALL"  # noqa: S608 (no user's text)
         f" SELECT ({leap} > c.class) FROM c WHERE c.class IS NOT NULL)"
         " SELECT class FROM c WHERE class IS NOT NULL",
         values,
@@ -142,12 +147,14 @@ def _ranges(connection: sqlite3.Connection, wanted: AuditFilter) -> list[tuple[i
 
 def segments(connection: sqlite3.Connection) -> list[tuple[int, int]]:
     """Return the ranges [low, end) of sequence numbers within which time only grows, in order."""
-    oldest, newest = connection.execute("SELECT min(seq), max(seq) FROM audit").fetchone()
+    # Each by itself: asked for together, they make SQLite read every row.
+    oldest, newest = connection.execute(
+        "SELECT (SELECT min(seq) FROM audit), (SELECT max(seq) FROM audit)"
+    ).fetchone()
     if oldest is None:
         return []
-    breaks = [
-        seq for (seq,) in connection.execute("SELECT seq FROM audit WHERE skew IS NOT NULL ORDER BY seq")
-    ]
+    skews = connection.execute("SELECT seq FROM audit INDEXED BY audit_skew WHERE skew IS NOT NULL")
+    breaks = sorted(sequence for (sequence,) in skews)
     return list(zip([oldest, *breaks], [*breaks, newest + 1], strict=True))
 
 

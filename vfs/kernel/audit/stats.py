@@ -54,7 +54,9 @@ def collect(connection: sqlite3.Connection, journal: Journal, path: str) -> Audi
         operation, _, _, allowed, _ = json.loads(name)
         operations[operation] += count
         denied += 0 if allowed else count
-    rows, first, last = connection.execute("SELECT count(*), min(seq), max(seq) FROM audit").fetchone()
+    rows, first, last = connection.execute(
+        "SELECT (SELECT count(*) FROM audit), (SELECT min(seq) FROM audit), (SELECT max(seq) FROM audit)"
+    ).fetchone()
     times = dict(
         connection.execute(
             "SELECT seq, json_extract(record, '$.time') FROM audit WHERE seq IN (?, ?)", (first, last)

@@ -49,7 +49,9 @@ def ls(
         else:
             entries = [DirEntry(parse(where).name, found.ino, modes.S_IFMT(found.mode))]
             where = str(parse(where).parent)
-        looks = {entry.name: _glance(files, _below(where, entry.name)) for entry in entries if long or as_json}
+        looks = {
+            entry.name: _glance(files, _below(where, entry.name)) for entry in entries if long or as_json
+        }
         links = {
             entry.name: _target(files, _below(where, entry.name)) for entry in entries if _is_link(entry.type)
         }
@@ -115,11 +117,12 @@ def tree(
     """
     with invocation.sandbox(session_id, trust) as sandbox:
         where = _absolute(sandbox, path)
-        sandbox.files.scan(where)  # refused, or no directory: that is an error, not a remark
         counts = _Tree(sandbox.files, level, as_json=as_json).show(where)
     if not as_json:
         directories, others = counts
-        output.text(f"\n{_plural(directories, 'directory', 'directories')}, {_plural(others, 'file', 'files')}")
+        output.text(
+            f"\n{_plural(directories, 'directory', 'directories')}, {_plural(others, 'file', 'files')}"
+        )
 
 
 class _Tree:
@@ -133,21 +136,29 @@ class _Tree:
         self._others = 0
 
     def show(self, top: str) -> tuple[int, int]:
-        """Show all below the directory `top`; return how many directories and how many others there are."""
+        """Show all below the directory `top`; return how many directories and how many others there are.
+
+        Raises SandboxError if `top` itself may not be listed; of those below it is remarked.
+        """
+        entries = self._files.scan(top)
         if not self._as_json:
             output.text(output.painted(printable(top), "cyan"))
-        self._show(top, "", 1)
+        self._show(top, entries, "", 1)
         return self._directories, self._others
 
-    def _show(self, directory: str, indent: str, depth: int) -> None:
+    def _descend(self, directory: str, indent: str, depth: int) -> None:
         try:
-            entries = sorted(self._files.scan(directory), key=lambda entry: entry.name)
+            entries = self._files.scan(directory)
         except SandboxError as error:
             if self._as_json:
                 output.line({"path": directory, "error": {"code": error.code, "message": error.message}})
             else:
                 output.text(f"{indent}└── {output.painted(f'[{printable(error.message)}]', 'red')}")
             return
+        self._show(directory, entries, indent, depth)
+
+    def _show(self, directory: str, found: list[DirEntry], indent: str, depth: int) -> None:
+        entries = sorted(found, key=lambda entry: entry.name)
         for entry in entries:
             last = entry is entries[-1]
             path = _below(directory, entry.name)
@@ -159,12 +170,14 @@ class _Tree:
             self._directories += is_directory
             self._others += not is_directory
             if is_directory and (self._limit is None or depth < self._limit):
-                self._show(path, indent + ("    " if last else "│   "), depth + 1)
+                self._descend(path, indent + ("    " if last else "│   "), depth + 1)
 
 
 def _absolute(sandbox: "Sandbox", path: str) -> str:
     """Return the path that is meant, links followed; what is no path is left for the kernel to refuse."""
-    return sandbox.files.resolve(path if path[:1] == "/" else f"{sandbox.session_path}/{path}" if path else "")
+    return sandbox.files.resolve(
+        path if path[:1] == "/" else f"{sandbox.session_path}/{path}" if path else ""
+    )
 
 
 def _below(directory: str, name: str) -> str:

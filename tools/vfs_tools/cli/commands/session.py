@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "demote", "end", "list_sessions", "promote", "session", "show"]
 
 COMMANDS = {
-    "list": LazyCommand(f"{__name__}:list_sessions", "List the sessions."),
+    "list": LazyCommand(f"{__name__}:list_sessions", "List the sessions that have not ended."),
     "show": LazyCommand(f"{__name__}:show", "Show one session, and what it did."),
     "promote": LazyCommand(f"{__name__}:promote", "Raise a session's trust."),
     "demote": LazyCommand(f"{__name__}:demote", "Lower a session's trust."),
@@ -34,19 +34,19 @@ def session() -> None:
 
 
 @click.command("list")
-@click.option("--active", is_flag=True, help="Only those that may still act.")
+@click.option("--all", "everything", is_flag=True, help="Also those that have ended.")
 @json_option
 @pass_invocation
 def list_sessions(
     invocation: Invocation,
-    active: bool,  # noqa: FBT001 (click passes by name)
+    everything: bool,  # noqa: FBT001 (click passes by name)
     as_json: bool,  # noqa: FBT001 (as above)
 ) -> None:
-    """List the sessions, newest first; those of one workspace if `vfs --workspace` names it."""
+    """List the sessions that have not ended, newest first; of one workspace if `vfs --workspace` names it."""
     with invocation.kernel() as kernel:
         found = kernel.sessions.list(invocation.workspace)
-    if active:
-        found = [one for one in found if one.status == "active"]
+    if not everything:
+        found = [one for one in found if one.status != "ended"]
     if as_json:
         output.document([_as_json(one) for one in found])
         return
@@ -59,7 +59,7 @@ def list_sessions(
             )
             for one in found
         ],
-        empty="no sessions; `vfs exec -- CMD` starts one",
+        empty="no session is open; `vfs exec -- CMD` starts one",
     )  # fmt: skip
 
 
@@ -105,7 +105,9 @@ def show(
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--print-token", is_flag=True, help="Only write the token, for a program to redeem.")
 @click.option("--seconds", metavar="N", type=DURATION, help="How long the token is good for; else 5 minutes.")
-@click.option("--token", metavar="TOKEN", help="Redeem this token, or the one on standard input if it is `-`.")
+@click.option(
+    "--token", metavar="TOKEN", help="Redeem this token, or the one on standard input if it is `-`."
+)
 @json_option
 @pass_invocation
 def promote(

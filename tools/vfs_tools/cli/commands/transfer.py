@@ -85,7 +85,9 @@ def put(
     else:
         output.text(f"{printable(where)}: {output.size(written)}")
     if lost:
-        output.note(f"that session ended with this command; `--session ID` puts files into one that goes on ({session})")
+        output.note(
+            f"that session ended with this command; `--session ID` puts files into one that goes on ({session})"
+        )
 
 
 @click.command()
