@@ -59,6 +59,7 @@ class FsFile:
         spool: Spool | None = None,
     ) -> None:
         self.path: str | None = path
+        self.flags = flags
         access = flags & os.O_ACCMODE
         self._reads = access != os.O_WRONLY
         self._writes = access != os.O_RDONLY
@@ -86,6 +87,8 @@ class FsFile:
         """See `BackendFile.pwrite`."""
         with self._lock, os_errors(self._name):
             self._require(allowed=self._writes)
+            if not data:
+                return 0
             end = self._size()
             if self._append:
                 offset = end
@@ -146,6 +149,19 @@ class FsFile:
                     self._spool.write_back(self.path)
             finally:
                 self._stream.close()
+
+    @property
+    def is_spooled(self) -> bool:
+        """Whether it works on a copy."""
+        return self._spool is not None
+
+    def replace_stream(self, stream: BinaryIO) -> None:
+        """Go on with another stream of the same content; the caller holds the lock."""
+        if self._stream.closed:
+            stream.close()
+        else:
+            self._stream.close()
+            self._stream = stream
 
     @property
     def _name(self) -> str:

@@ -11,8 +11,8 @@ from vfs.kernel.ports import DirEntry, Features, RenameFlag, Stat, StatVfs
 from vfs_backends import atomic, syscalls
 from vfs_backends.beneath import O_PATH, Resolver, best_resolver
 from vfs_backends.osfile import OsFile, Root, require_regular, to_stat
-from vfs_backends.place import Place, refuse_odd_names
-from vfs_backends.reserved import STALE_SECONDS, TemporaryNames, is_reserved
+from vfs_backends.place import Place
+from vfs_backends.reserved import STALE_SECONDS, TemporaryNames, is_reserved, refuse_odd_names
 
 __all__ = ["OsBackend"]
 

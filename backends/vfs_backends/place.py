@@ -1,15 +1,11 @@
 """One name in an open directory: what a call that takes a path is in truth about."""
 
-import errno
 import os
-import re
 from types import TracebackType
 
 from vfs_backends.beneath import O_PATH, Resolver
 from vfs_backends.osfile import Root
-from vfs_backends.reserved import holds_reserved
-
-_DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
+from vfs_backends.reserved import refuse_odd_names
 
 
 class Place:
@@ -40,13 +36,3 @@ class Place:
         if self._directory != self._root.fd:
             os.close(self._directory)
         self._root.__exit__(kind, error, trace)
-
-
-def refuse_odd_names(path: str) -> None:
-    """Refuse `.` and `..` anywhere in `path` with EINVAL, and reserved names with ENOENT."""
-    if not path.startswith(".") and "/." not in path:
-        return
-    if _DOTS.search(path):
-        raise OSError(errno.EINVAL, "not a plain relative path", path)
-    if holds_reserved(path):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

@@ -15,7 +15,7 @@ from vfs_backends.errors import os_error
 from vfs_backends.fs_compat import FS, Info, ResourceType, errors
 from vfs_backends.fs_errors import as_os_error
 from vfs_backends.fs_file import FsFile, Spool
-from vfs_backends.reserved import TemporaryNames, holds_reserved, is_reserved
+from vfs_backends.reserved import TemporaryNames, is_reserved, refuse_odd_names
 
 __all__ = ["FsBackend"]
 
@@ -269,8 +269,7 @@ class FsBackend:
     @contextmanager
     def _calls(self, path: str) -> Iterator[None]:
         """Hold the lock and make errors OSError about `path`."""
-        if holds_reserved(path):
-            raise os_error(errno.ENOENT, path)
+        refuse_odd_names(path)
         with self._lock:
             try:
                 yield
@@ -387,14 +386,16 @@ class FsBackend:
 
     def _make_way(self, source: str, target: str, *, is_dir: bool, flag: RenameFlag) -> None:
         """Refuse a rename that POSIX refuses; remove an empty directory in its way."""
-        if target.startswith(f"{source}/"):
-            raise os_error(errno.EINVAL, target)
         try:
             mode = self._stat(target).mode
         except errors.ResourceNotFound:
-            return
-        if flag == RenameFlag.NOREPLACE:
+            mode = 0
+        if mode and flag == RenameFlag.NOREPLACE:
             raise os_error(errno.EEXIST, target)
+        if target.startswith(f"{source}/"):
+            raise os_error(errno.EINVAL, target)
+        if not mode:
+            return
         if stat.S_ISDIR(mode) and not is_dir:
             raise os_error(errno.ENOTEMPTY if source.startswith(f"{target}/") else errno.EISDIR, target)
         if is_dir and not stat.S_ISDIR(mode):
@@ -405,12 +406,18 @@ class FsBackend:
     def _renamed(self, source: str, target: str | None) -> None:
         """Tell the open files that their name is another now, or that they have none."""
         for file in list(self._files):
-            if file.path is None:
-                continue
-            if file.path == source:
+            path = file.path
+            if path == source:
                 file.path = target
-            elif target is not None and file.path.startswith(f"{source}/"):
-                file.path = target + file.path[len(source) :]
+            elif target is not None and path is not None and path.startswith(f"{source}/"):
+                file.path = target + path[len(source) :]
+            if file.path not in (None, path):
+                self._reopen(file)
+
+    def _reopen(self, file: FsFile) -> None:
+        """Open the file anew under its new name: `fs` may have moved it by copying."""
+        if file.path is not None and not file.is_spooled:
+            file.replace_stream(self._open(file.path, file.flags & ~os.O_TRUNC)[0])
 
 
 def _outer(path: str) -> str:

@@ -1,13 +1,15 @@
-"""Names that backends keep to themselves: files on their way to replacing another.
+"""Names that paths may not hold: `.`, `..`, and those that backends keep to themselves.
 
-`.vfs-` and 16 hexadecimal digits and `.tmp`. A listing does not show them and no path reaches them, so a
-write that a crash cut short is never taken for content.
+A reserved name is `.vfs-`, 16 hexadecimal digits, `.tmp`: a file on its way to replacing another. A listing
+does not show it and no path reaches it, so a write that a crash cut short is never taken for content.
 """
 
+import errno
 import itertools
 import os
 import re
 
+_DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
 _RESERVED = re.compile(r"\.vfs-[0-9a-f]{16}\.tmp")
 
 STALE_SECONDS = 60
@@ -31,6 +33,11 @@ def is_reserved(name: str) -> bool:
     return name.startswith(".vfs-") and _RESERVED.fullmatch(name) is not None
 
 
-def holds_reserved(path: str) -> bool:
-    """Return whether a reserved name is anywhere in `path`."""
-    return ".vfs-" in path and any(is_reserved(name) for name in path.split("/"))
+def refuse_odd_names(path: str) -> None:
+    """Refuse `.` and `..` anywhere in `path` with EINVAL, and reserved names with ENOENT."""
+    if not path.startswith(".") and "/." not in path:
+        return
+    if _DOTS.search(path):
+        raise OSError(errno.EINVAL, "not a plain relative path", path)
+    if any(is_reserved(name) for name in path.split("/")):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)

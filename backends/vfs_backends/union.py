@@ -165,7 +165,7 @@ class UnionBackend:
         first = self._own(index, source)
         other = self._found(target)
         if other is not None:
-            self._refuse_target(other, target, found, flag)
+            self._refuse_target(source, other, target, found, flag)
         if stat.S_ISDIR(found.mode) and self._reaches_down(source):
             raise os_error(errno.EXDEV, source)
         if (
@@ -341,7 +341,9 @@ class UnionBackend:
                 return stat.S_ISDIR(layer.stat(path).mode)
         return False
 
-    def _refuse_target(self, other: tuple[int, Stat], target: str, found: Stat, flag: RenameFlag) -> None:
+    def _refuse_target(
+        self, source: str, other: tuple[int, Stat], target: str, found: Stat, flag: RenameFlag
+    ) -> None:
         """Refuse what the first layer cannot see: that a lower layer has something at `target`."""
         index, what = other
         if flag == RenameFlag.NOREPLACE:
@@ -349,6 +351,8 @@ class UnionBackend:
         if flag == RenameFlag.EXCHANGE:
             self._own(index, target)
             return
+        if source.startswith(f"{target}/"):
+            raise os_error(errno.ENOTEMPTY, target)
         if stat.S_ISDIR(found.mode) != stat.S_ISDIR(what.mode):
             raise os_error(errno.ENOTDIR if stat.S_ISDIR(found.mode) else errno.EISDIR, target)
         if stat.S_ISDIR(what.mode) and self.scan(target):

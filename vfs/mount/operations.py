@@ -72,7 +72,7 @@ def _posix(method: Callable[P, R]) -> Callable[P, R]:
     def call(*arguments: P.args, **named: P.kwargs) -> R:
         try:
             return method(*arguments, **named)
-        except Exception as error:  # noqa: BLE001 (whatever it is, the program that called gets an errno)
+        except Exception as error:
             number = number_of(error)
             raise OSError(number, os.strerror(number)) from error
 
@@ -146,7 +146,7 @@ class Operations:
 
     @_posix
     def access(self, path: str, mask: int) -> None:
-        """Answer access(2): what the session may do, and what the permission bits say."""
+        """Raise EACCES unless both the session's rights and the permission bits grant the mask of access(2)."""
         found = self._files.stat(path)
         is_dir = stat.S_ISDIR(found.mode)
         wanted = []
@@ -205,7 +205,7 @@ class Operations:
 
     @_posix
     def setxattr(self, path: str, name: str, value: bytes, flags: int) -> None:
-        """Set an extended attribute in `user.`; `flags` as for setxattr(2)."""
+        """Set an extended attribute in `user.`; `flags` is XATTR_CREATE, XATTR_REPLACE or 0."""
         _require_user(name)
         self._files.set_xattr(path, name, value, flags)
 
@@ -314,8 +314,13 @@ class Operations:
     def flush(self, number: int) -> None:
         """Let close(2) report what a storage without descriptors (a remote one) only then says."""
         handle = self._handle(number)
-        if handle.bytes_written and handle.fileno() is None:
+        if handle.bytes_written:
             handle.sync(data_only=True)
+
+    def needs_flush(self, number: int) -> bool:
+        """Tell whether close(2) has anything to wait for; not where the operating system has the file."""
+        handle = self._handles.get(number)
+        return handle is not None and handle.fileno() is None
 
     @_posix
     def fsync(self, number: int, data_only: bool) -> None:  # noqa: FBT001 (the wire's own order)
@@ -349,9 +354,9 @@ class Operations:
         self._directories.pop(number, None)
 
     @_posix
-    def fsyncdir(self, path: str) -> None:
+    def fsyncdir(self, number: int) -> None:
         """Return when the names made in a directory have reached stable storage."""
-        if self._files.access(path, Operation.WRITE):
+        if self._files.access(self._directories[number].path, Operation.WRITE):
             self._files.flush()
 
     # Within
@@ -413,5 +418,3 @@ def time_ns(seconds: int, nanoseconds: int, now: int) -> int | None:
     if nanoseconds == UTIME_OMIT:
         return None
     return now if nanoseconds == UTIME_NOW else seconds * _SECOND + nanoseconds
-
-

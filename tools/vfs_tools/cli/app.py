@@ -77,5 +77,13 @@ def run(arguments: Sequence[str]) -> int:
             code = cli.invoke(context)
         output.finish()
     except BaseException as error:  # noqa: BLE001 (this is where every failure ends)
-        return failure.report(error, as_json=output.wants_json(context, arguments))
+        return failure.report(error, as_json=_wants_json(error, context, arguments))
     return code if isinstance(code, int) else 0
+
+
+def _wants_json(error: BaseException, context: click.Context | None, arguments: Sequence[str]) -> bool:
+    """Tell whether `error` is to be told as JSON; a command line that cannot be parsed is asked itself."""
+    if context is not None and output.JSON_KEY in context.meta:
+        return True
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return isinstance(error, click.UsageError) and "--json" in own

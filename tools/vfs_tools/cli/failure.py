@@ -88,7 +88,7 @@ def _as_text(told: Told) -> str:
         lines.append(f"path: {told.path}")
     if told.hint:
         lines.append(f"hint: {told.hint}")
-    return "\n".join(printable(line) for text in lines for line in text.splitlines())
+    return "\n".join(map(printable, lines))
 
 
 def _as_json(told: Told) -> str:

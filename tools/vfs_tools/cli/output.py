@@ -16,6 +16,7 @@ import click
 from vfs.kernel.paths import printable
 
 __all__ = [
+    "JSON_KEY",
     "abandon",
     "document",
     "fields",
@@ -29,7 +30,6 @@ __all__ = [
     "size",
     "table",
     "text",
-    "wants_json",
 ]
 
 JSON_KEY: Final = "vfs.json"
@@ -61,14 +61,6 @@ def abandon() -> None:
     descriptor = os.open(os.devnull, os.O_WRONLY)
     os.dup2(descriptor, sys.stdout.fileno())
     os.close(descriptor)
-
-
-def wants_json(context: click.Context | None, arguments: Sequence[str]) -> bool:
-    """Tell whether the command was called with `--json`, be it that it could not be parsed."""
-    if context is not None and JSON_KEY in context.meta:
-        return True
-    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    return context is None and "--json" in own
 
 
 def has_colour(stream: TextIO) -> bool:
@@ -157,7 +149,7 @@ def _draw(columns: Sequence[str], cells: list[list[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
     for column in columns:
         drawn.add_column(
             column.rstrip(">"), justify="right" if column.endswith(">") else "left", overflow="fold"

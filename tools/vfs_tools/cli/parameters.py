@@ -1,5 +1,7 @@
 """Options and kinds of value that several commands share."""
 
+import contextlib
+import os
 import re
 import sqlite3
 from collections.abc import Callable
@@ -22,6 +24,7 @@ __all__ = [
     "TRUST",
     "WHEN",
     "ZONE",
+    "ZONE_URL",
     "in_session",
     "json_option",
     "pass_invocation",
@@ -31,6 +34,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 pass_invocation = click.make_pass_decorator(Invocation)
 
+_PATIENCE = 0.2
+"""Seconds a key press waits for a database that is locked."""
 _SHOWN = 200
 """So many ids are offered for completion at most."""
 
@@ -55,6 +60,23 @@ class _Zone(click.Choice):  # type: ignore[type-arg]  # as above
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Zone:
         """Return the zone named."""
         return ZONES[super().convert(value, param, ctx)]
+
+
+class _ZoneUrl(click.ParamType):  # type: ignore[type-arg]  # as above
+    """A zone and where it is to live, as `NAME=URL`."""
+
+    name = "zone"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[Zone, str]:
+        """Return both; what the URL means is the storage's to judge."""
+        if isinstance(value, tuple):
+            return value
+        name, _, url = str(value).partition("=")
+        if name not in ZONES or not url:
+            self.fail(f"`{value}` is not NAME=URL, where NAME is one of {', '.join(ZONES)}", param, ctx)
+        return ZONES[name], url
 
 
 class _Duration(click.ParamType):  # type: ignore[type-arg]  # as above
@@ -112,25 +134,29 @@ class _Id(click.ParamType):  # type: ignore[type-arg]  # as above
         incomplete: str,
     ) -> list[CompletionItem]:
         """Offer the ids there are, straight from the database: a key press must not open the kernel."""
-        root = ctx.find_root()
-        state = _project(root.params.get("project")) / ".sandbox" / "state.db"
+        state = _state(ctx.find_root().params.get("project"))
+        if state is None:
+            return []
         try:
-            with sqlite3.connect(f"{state.as_uri()}?mode=ro", uri=True, timeout=0.2) as database:
+            with contextlib.closing(
+                sqlite3.connect(f"{state.as_uri()}?mode=ro", uri=True, timeout=_PATIENCE)
+            ) as database:
                 rows = database.execute(self._query, (f"{incomplete}*", _SHOWN)).fetchall()
-            database.close()
         except sqlite3.Error:
             return []
         return [CompletionItem(identity, help=help_text) for identity, help_text in rows]
 
 
-def _project(named: Path | None) -> Path:
-    from vfs.project import find_project
-
-    return find_project(named)
+def _state(named: Path | None) -> Path | None:
+    """Return the nearest state database upwards; `find_project` would import the kernel for a key press."""
+    start = Path(named or os.environ.get("VFS_PROJECT") or Path.cwd()).absolute()
+    places = (directory / ".sandbox" / "state.db" for directory in (start, *start.parents))
+    return next((place for place in places if place.exists()), None)
 
 
 TRUST = _Trust()
 ZONE = _Zone()
+ZONE_URL = _ZoneUrl()
 DURATION = _Duration()
 WHEN = _When()
 SESSION_ID = _Id(

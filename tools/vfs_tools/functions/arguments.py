@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, model_validator
 
-__all__ = ["Arguments", "Text", "json_schema", "problems"]
+__all__ = ["Arguments", "PathText", "Text", "json_schema", "problems"]
 
 
 def _encodable(text: str) -> str:
@@ -20,6 +20,16 @@ def _encodable(text: str) -> str:
 
 Text = Annotated[str, AfterValidator(_encodable)]
 """A string that UTF-8 can carry; JSON allows lone surrogates, files and names do not."""
+
+
+def _not_empty(path: str) -> str:
+    if not path:
+        raise ValueError("an empty path names nothing")
+    return path
+
+
+PathText = Annotated[Text, AfterValidator(_not_empty)]
+"""A path as a model writes it; everything else about it is the kernel's to judge."""
 
 
 class Arguments(BaseModel):
@@ -57,7 +67,7 @@ def json_schema(model: type[BaseModel], *, strict: bool) -> dict[str, Any]:
     is said in the descriptions too.
     """
     schema = model.model_json_schema()
-    return cast("dict[str, Any]", _render(schema, schema.get("$defs", {}), strict=strict))
+    return _render(schema, schema.get("$defs", {}), strict=strict)
 
 
 _DROPPED = frozenset({"title", "$defs"})
@@ -66,7 +76,8 @@ _REFUSED = frozenset({"default", "minLength", "maxLength"})
 
 def _render(schema: dict[str, Any], definitions: dict[str, Any], *, strict: bool) -> dict[str, Any]:
     if "$ref" in schema:
-        schema = definitions[schema["$ref"].rpartition("/")[2]]
+        schema = {**definitions[schema["$ref"].rpartition("/")[2]], **schema}
+        del schema["$ref"]
     found: dict[str, Any] = {}
     for key, value in schema.items():
         if key in _DROPPED or (strict and key in _REFUSED):
@@ -80,6 +91,7 @@ def _render(schema: dict[str, Any], definitions: dict[str, Any], *, strict: bool
         else:
             found[key] = value
     if found.get("type") == "object":
+        found.pop("description", None)  # the model's docstring is for us; tools and properties have their own
         found.setdefault("properties", {})
         _close(found, strict=strict)
     return found

@@ -37,6 +37,7 @@ def parse_cursor(text: str) -> Cursor:
     found = re.fullmatch(r"(\d{1,12}):(.+)", text, re.ASCII)
     if found is None:
         raise InvalidPathError(
-            f"`{printable(text)}` is not a cursor", hint="pass on the `next_cursor` of the last result as it is"
+            f"`{printable(text)}` is not a cursor",
+            hint="pass on the `next_cursor` of the last result as it is",
         )
     return Cursor(tuple(os.fsdecode(unquote_to_bytes(found[2])).split("/")), int(found[1]))

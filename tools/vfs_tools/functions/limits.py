@@ -14,12 +14,8 @@ class ToolLimits:
 
     result_bytes: int = 65_536
     """Content in one result: UTF-8 bytes of text, or bytes before base64."""
-    lines: int = 2_000
-    """Lines that `read_file` returns unless asked for fewer or more."""
     names: int = 1_000
     """Names that `list_files` and `glob` return unless asked for fewer; also the most they return."""
-    matches: int = 100
-    """Matching lines that `search` returns unless asked for fewer or more."""
     line_characters: int = 500
     """Characters of one line that `search` shows."""
     file_bytes: int = 16 << 20

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from vfs.kernel.trust import Operation
 from vfs_tools.functions.approval import approval
-from vfs_tools.functions.arguments import Arguments, Text
+from vfs_tools.functions.arguments import Arguments, PathText, Text
 from vfs_tools.functions.cursors import Cursor, parse_cursor
 from vfs_tools.functions.globs import Glob, split_base
 from vfs_tools.functions.results import ApprovalResult, FileList, Result
@@ -21,7 +21,7 @@ __all__ = ["GlobTool", "ListFiles", "below"]
 class ListFilesArguments(Arguments):
     """Parameters of list_files."""
 
-    path: Text
+    path: PathText
     """Directory path to list, for example /workspace/data; `/` lists the zones, `.` the working directory."""
     cursor: Text = ""
     """The `next_cursor` of the last result, to go on with a list that was cut; empty for the beginning."""
@@ -85,7 +85,7 @@ class GlobTool(Tool[GlobArguments]):
 
     def run(self, args: GlobArguments) -> Result:
         """Return one page of the paths."""
-        base, pattern = _where(args.path, args.pattern)
+        base, pattern = _where(args.path or ".", args.pattern)
         root = self.sandbox.resolve(base)
         most = min(args.limit, self.limits.names)
         paths: list[str] = []
@@ -94,9 +94,7 @@ class GlobTool(Tool[GlobArguments]):
         for found in walk(self.sandbox, root, Glob(pattern), start=start, deadline=deadline):
             if len(paths) == most or not found.matches:
                 why = "cut" if found.matches else "the time was over"
-                return FileList(
-                    tuple(paths), None, str(Cursor(found.names)), f"{why}: go on with the cursor"
-                )
+                return FileList(tuple(paths), None, str(Cursor(found.names)), f"{why}: go on with the cursor")
             paths.append(below(root, found.names))
         return FileList(tuple(paths))
 

@@ -60,9 +60,7 @@ def _serve(stdin: BinaryIO, stdout: BinaryIO) -> None:
     while header := stdin.readline():
         request = json.loads(header)
         lines = split_lines(stdin.read(request["size"]).decode())
-        answer(
-            {"lines": matching_lines(regex, lines, first=request["first"], limit=request["limit"])}
-        )
+        answer({"lines": matching_lines(regex, lines, first=request["first"], limit=request["limit"])})
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import contextlib
 import json
 import os
 import re
-import select
+import selectors
 import subprocess
 import sys
 import time
@@ -76,7 +76,7 @@ class Regex:
     def __enter__(self) -> Self:
         self._child = subprocess.Popen(
             [sys.executable, "-I", "-S", "-W", "ignore", matcher.__file__],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, cwd="/",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd="/",
         )  # fmt: skip
         try:
             # Starting up takes its time on a busy machine, and is no fault of the pattern's.
@@ -106,15 +106,16 @@ class Regex:
         child.stdin.write(json.dumps(request).encode() + b"\n" + data)
         child.stdin.flush()
         answer, deadline = b"", time.monotonic() + seconds
-        while not answer.endswith(b"\n"):
-            ready, _, _ = select.select([child.stdout], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                self._end()
-                raise PatternTooSlowError(f"took more than {seconds:g} seconds")
-            piece = os.read(child.stdout.fileno(), 65_536)
-            if not piece:
-                raise RuntimeError(f"the matching process ended with code {child.wait()}")
-            answer += piece
+        with selectors.DefaultSelector() as ready:
+            ready.register(child.stdout, selectors.EVENT_READ)
+            while not answer.endswith(b"\n"):
+                if not ready.select(max(0.0, deadline - time.monotonic())):
+                    self._end()
+                    raise PatternTooSlowError(f"took more than {seconds:g} seconds")
+                piece = os.read(child.stdout.fileno(), 65_536)
+                if not piece:
+                    raise RuntimeError(f"the matching process ended with code {child.wait()}")
+                answer += piece
         return dict(json.loads(answer))
 
     def _end(self) -> None:

@@ -10,7 +10,7 @@ from pydantic import Field
 from vfs.kernel.errors import InvalidPathError
 from vfs.kernel.trust import Operation
 from vfs_tools.functions.approval import approval
-from vfs_tools.functions.arguments import Arguments, Text
+from vfs_tools.functions.arguments import Arguments, PathText
 from vfs_tools.functions.results import ApprovalResult, FileBytes, FileContent, FileInfo, Result
 from vfs_tools.functions.text import decode, number_lines, read_page
 from vfs_tools.functions.tool import Tool, invalid_arguments
@@ -21,7 +21,7 @@ __all__ = ["FileInfoTool", "ReadBytes", "ReadFile"]
 class ReadFileArguments(Arguments):
     """Parameters of read_file."""
 
-    path: Text
+    path: PathText
     """Path to the file to read, for example /repo/README.md; a relative path is taken from /session/working."""
     offset: int = Field(default=1, ge=1)
     """Number of the first line to read, counted from 1 (default 1)."""
@@ -79,7 +79,7 @@ class ReadFile(Tool[ReadFileArguments]):
 class ReadBytesArguments(Arguments):
     """Parameters of read_bytes."""
 
-    path: Text
+    path: PathText
     """Path to the file to read."""
     offset: int = Field(default=0, ge=0)
     """First byte to read, counted from 0 (default 0)."""
@@ -121,7 +121,7 @@ class ReadBytes(Tool[ReadBytesArguments]):
 class FileInfoArguments(Arguments):
     """Parameters of file_info."""
 
-    path: Text
+    path: PathText
     """Path of the file or directory to look at."""
 
 

@@ -11,7 +11,7 @@ from vfs.kernel.sandbox import Sandbox
 from vfs.kernel.trust import Operation
 from vfs.kernel.zones import Zone
 from vfs_tools.functions.approval import NEEDS_APPROVAL, PRE_APPROVED, approval, strictest
-from vfs_tools.functions.arguments import Arguments, Text
+from vfs_tools.functions.arguments import Arguments, PathText, Text
 from vfs_tools.functions.edits import Ambiguous, NoMatch, replace
 from vfs_tools.functions.limits import ToolLimits
 from vfs_tools.functions.results import (
@@ -33,7 +33,7 @@ __all__ = ["Delete", "EditFile", "MakeDir", "Move", "WriteFile"]
 class WriteFileArguments(Arguments):
     """Parameters of write_file."""
 
-    path: Text
+    path: PathText
     """Path to write to, for example /session/working/notes.md; missing directories are made."""
     content: Text
     """Content to write: the whole text of the file."""
@@ -63,7 +63,7 @@ class WriteFile(Tool[WriteFileArguments]):
 class EditFileArguments(Arguments):
     """Parameters of edit_file."""
 
-    path: Text
+    path: PathText
     """Path of the text file to edit."""
     old_text: Text = Field(min_length=1)
     """Text to replace, exactly as it is in the file, white space included, not empty. It must be in the file
@@ -84,7 +84,6 @@ class EditFile(Tool[EditFileArguments]):
         " file with CRLF line ends either line end matches, and CRLF is kept."
     )
     parameters = EditFileArguments
-    reads = True
 
     def __init__(self, sandbox: Sandbox, limits: ToolLimits) -> None:
         super().__init__(sandbox, limits)
@@ -112,7 +111,7 @@ class EditFile(Tool[EditFileArguments]):
             near = f"; near lines:\n{_numbered(edit.near)}" if edit.near else ""
             return Refusal(
                 f"`old_text` matches 0 times in `{shown}`{near}",
-                "copy the text exactly as `read_file` shows it, white space included",
+                "copy the text exactly as `read_file` shows it, white space included, line numbers left out",
                 "NO_MATCH",
             )
         if isinstance(edit, Ambiguous):
@@ -144,7 +143,7 @@ def _numbered(lines: tuple[tuple[int, str], ...]) -> str:
 class MakeDirArguments(Arguments):
     """Parameters of make_dir."""
 
-    path: Text
+    path: PathText
     """Path of the directory to make; those above it are made too."""
 
 
@@ -175,9 +174,9 @@ class MakeDir(Tool[MakeDirArguments]):
 class MoveArguments(Arguments):
     """Parameters of move."""
 
-    source: Text
+    source: PathText
     """Path of the file or directory to move."""
-    target: Text
+    target: PathText
     """Path it shall have; the directory above it must exist. It is not moved into a directory of that name."""
     overwrite: bool = False
     """Replace a file that is at the target (default false)."""
@@ -215,7 +214,7 @@ class Move(Tool[MoveArguments]):
 class DeleteArguments(Arguments):
     """Parameters of delete."""
 
-    path: Text
+    path: PathText
     """Path of the file or directory to remove."""
     recursive: bool = False
     """Remove a directory with all in it (default false: only an empty one)."""

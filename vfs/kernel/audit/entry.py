@@ -28,6 +28,7 @@ OPERATIONS: Final = frozenset(
         "prune",
         "recovery",
         "rekey",
+        "exec",
     }
 )
 """Every value of `AuditEntry.operation`."""

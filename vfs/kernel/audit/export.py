@@ -76,31 +76,53 @@ def _text(value: str | None) -> str:
     return "null" if value is None else _quote(value)
 
 
+def _number(value: int | None) -> str:
+    return "null" if value is None else str(value)
+
+
+# What repeats from entry to entry is encoded once.
+
+
+@functools.lru_cache(maxsize=1024)
+def _where(zone: str | None, session: str | None, trust: str | None, allowed: bool) -> str:  # noqa: FBT001 (a key)
+    return (
+        f'"zone":{_text(zone if zone in ZONES else None)},"session_id":{_quote(session or "")},'
+        f'"trust_level":{_quote(trust or "")},"allowed":{"true" if allowed else "false"}'
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _how(
+    action: str, rule: str | None, face: str | None, pid: int | None, uid: int | None, command: str | None
+) -> str:
+    return (
+        f'"action":{_quote(action)},"rule":{_text(rule)},"face":{_quote(face or "")},'
+        f'"pid":{_number(pid)},"uid":{_number(uid)},"command":{_text(command)}'
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _for_whom(workspace: str | None, lease: str | None) -> str:
+    return f'"workspace_id":{_text(workspace)},"lease":{_text(lease)}'
+
+
 def _json_text(
     chain: str, living: Container[str], row_hash: str, record: Record, followers: list[Record]
 ) -> str:
     get = record.get
-    ending = join(record, followers, living)
-    number = _number
-    zone = get("zone")
-    metadata = ending.metadata
+    sequence = record["seq"]
+    outcome, read, written, metadata, first_write = join(record, followers, living)
+    where = _where(get("zone"), get("session"), get("trust"), record["allowed"])
+    how = _how(record["action"], get("rule"), get("face"), get("pid"), get("uid"), get("command"))
     return (
-        f'{{"id":"{chain[:8]}-{record["seq"]}","timestamp":"{_stamp(record["time"])}",'
-        f'"operation":{_quote(record["op"])},"path":{_text(get("path"))},'
-        f'"zone":{_text(zone if zone in ZONES else None)},"session_id":{_quote(get("session", ""))},'
-        f'"trust_level":{_quote(get("trust", ""))},"allowed":{"true" if record["allowed"] else "false"},'
+        f'{{"id":"{chain[:8]}-{sequence}","timestamp":"{_stamp(record["time"])}",'
+        f'"operation":"{record["op"]}","path":{_text(get("path"))},{where},'
         f'"reason":{_text(get("reason"))},"metadata":{"null" if metadata is None else dump(metadata)},'
-        f'"sequence":{record["seq"]},"action":{_quote(record["action"])},"rule":{_text(get("rule"))},'
-        f'"face":{_quote(get("face", ""))},"pid":{number(get("pid"))},"uid":{number(get("uid"))},'
-        f'"command":{_text(get("command"))},"outcome":{_text(ending.outcome)},'
-        f'"bytes_read":{number(ending.read)},"bytes_written":{number(ending.written)},'
-        f'"first_write":{_text(_stamp(ending.first_write))},"workspace_id":{_text(get("workspace"))},'
-        f'"lease":{_text(get("lease"))},"hash":"{row_hash}"}}'
+        f'"sequence":{sequence},{how},"outcome":{_text(outcome)},'
+        f'"bytes_read":{"null" if read is None else read},"bytes_written":{"null" if written is None else written},'
+        f'"first_write":{_text(_stamp(first_write))},{_for_whom(get("workspace"), get("lease"))},'
+        f'"hash":"{row_hash}"}}'
     )
-
-
-def _number(value: int | None) -> str:
-    return "null" if value is None else str(value)
 
 
 def _csv_lines(rows: Iterable[Joined], chain: str, living: Container[str]) -> Iterator[str]:

@@ -17,13 +17,14 @@ Rows newer than the newest head can be cut off, or all replaced, without leaving
 says how many there are.
 """
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
@@ -122,7 +123,8 @@ class _Verification:
             with evidence.collect(self._directory) as found:
                 self._begin(found)
                 try:
-                    self._check_rows(self._in_order(found))
+                    with contextlib.closing(self._in_order(found)) as rows:
+                        self._check_rows(rows)
                     self._check_overlap(found)
                 except _BadError as bad:
                     wrong.append(bad)
@@ -154,15 +156,10 @@ class _Verification:
         """Find where the chain starts: at its genesis, or behind the last prune; and whose it is."""
         key = ""
         for sequence, document, signature in found.prunes():
-            if not verify_document(self._key, document, signature):
-                raise _BadError(
-                    "bad_signature", sequence, f"the prune up to row {sequence} was not signed by this key"
-                )
-            told = json.loads(document)
-            if told["seq"] != sequence:
-                raise _BadError(
-                    "changed", sequence, f"the prune up to row {sequence} was signed for row {told['seq']}"
-                )
+            told = json.loads(document) if verify_document(self._key, document, signature) else {}
+            if told.get("seq") != sequence:
+                text = f"the prune up to row {sequence} was not signed by this key"
+                raise _BadError("bad_signature", sequence, text)
             self._chain, key = told["chain"], told["key"]
             self._next, self._hash = sequence + 1, told["hash"].encode()
         carry = found.carry
@@ -170,26 +167,20 @@ class _Verification:
             genesis = found.genesis()
             self._chain, key = (genesis["chain"], genesis["key"]) if genesis else (carry.chain, carry.key)
         self._first = self._next
-        if key != self._key.id or carry.chain != self._chain:
-            raise _BadError(
-                "replaced",
-                self._next,
-                f"the chain was begun with the key {key}, not with {self._key.id}"
-                if key != self._key.id
-                else "the journal belongs to another chain than the database",
-            )
+        if key != self._key.id:
+            text = f"the chain was begun with the key {key}, not with {self._key.id}"
+            raise _BadError("replaced", self._next, text)
+        if carry.chain != self._chain:
+            raise _BadError("replaced", self._next, "the journal is of another chain than the database")
 
-    def _in_order(self, found: Evidence) -> Iterator[RawRow]:
+    def _in_order(self, found: Evidence) -> Generator[RawRow, None, None]:
         """Yield the rows of the database and those the journal has beyond it."""
         last = self._next - 1
         yield from found.rows(self._next)
         last = max(last, found.last_stored())
         if found.carry.sequence > last:
-            raise _BadError(
-                "truncated",
-                last + 1,
-                f"row {last + 1} is missing: the database ends before the journal begins",
-            )
+            text = f"row {last + 1} is missing: the database ends before the journal begins"
+            raise _BadError("truncated", last + 1, text)
         for row in found.journal_rows():
             if row[0] is None or row[0] > last:
                 yield row

@@ -1,0 +1,43 @@
+"""Run the suites, print one table and write `benchmarks/results.json`.
+
+    python -m benchmarks [--short] [--suite NAME]... [--output FILE]
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks import api, audit, mount, startup
+from benchmarks.rows import Row, machine, table
+
+SUITES: dict[str, Callable[..., list[Row]]] = {
+    "api": api.run,
+    "audit": audit.run,
+    "mount": mount.run,
+    "startup": startup.run,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--short", action="store_true", help="fewer rounds and rows, to see that it runs")
+    parser.add_argument("--suite", action="append", choices=sorted(SUITES), help="only this one; may be repeated")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_name("results.json"))
+    arguments = parser.parse_args()
+    rows: list[Row] = []
+    described = machine()
+    for name in arguments.suite or SUITES:
+        print(f"… {name}", file=sys.stderr, flush=True)
+        rows += SUITES[name](short=arguments.short)
+    print(table(rows))
+    if not arguments.short and not arguments.suite:
+        document = {"machine": described, "rows": [row.to_dict() for row in rows]}
+        arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+        print(f"\nwritten to {arguments.output}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The command `vfs` as people and scripts run it."""
