@@ -86,7 +86,8 @@ def test_rename_replaces_a_file_that_a_reader_has_open(d: Path) -> None:
     assert os.listdir(d) == ["x"]
 
 
-def test_a_reader_never_misses_a_file_that_is_replaced_over_and_over(d: Path) -> None:
+def test_a_file_that_is_replaced_over_and_over_is_never_missing(d: Path) -> None:
+    # Replaced twice between look-up and open it may be stale (ESTALE), as on NFS; it is never not there.
     (d / "x").write_text("0")
     done = threading.Event()
 
@@ -98,12 +99,16 @@ def test_a_reader_never_misses_a_file_that_is_replaced_over_and_over(d: Path) ->
 
     writer = threading.Thread(target=replace)
     writer.start()
-    reads = 0
+    reads = stale = 0
     while not done.is_set():
-        assert (d / "x").read_text().isdigit()
-        reads += 1
+        try:
+            assert (d / "x").read_text().isdigit()
+            reads += 1
+        except OSError as error:
+            assert error.errno == errno.ESTALE
+            stale += 1
     writer.join()
-    assert reads > 0
+    assert reads > 20 * stale
 
 
 def test_renaming_to_another_zone_is_exdev_so_that_mv_copies(mount: Mount) -> None:
