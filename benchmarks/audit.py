@@ -7,7 +7,6 @@ without the log, where there is such a thing.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -190,14 +189,20 @@ def export(directory: Path) -> list[Row]:
     return results
 
 
+def peak_kib() -> int:
+    # Not getrusage, whose figure a process inherits from the one that started it.
+    status = Path("/proc/self/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM:")).split()[1])
+
+
 def export_in_this_process(directory: Path, form: Any) -> None:
     with open_log(directory) as log, open(os.devnull, "w", encoding="utf-8") as out:
         log.get_entries(AuditFilter(limit=1))
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        before = peak_kib()
         start = time.perf_counter()
         count = log.export(format=form, out=out)
         rate = count / (time.perf_counter() - start)
-        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        growth = peak_kib() - before
     print(json.dumps({"rate": rate, "growth": growth}))
 
 

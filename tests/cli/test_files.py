@@ -156,7 +156,6 @@ def test_names_cannot_steer_a_terminal(vfs: Vfs) -> None:
         ("/workspace/" + "n" * 256, 5, "longer than 255 bytes"),
         ("/workspace/" + "é" * 128, 5, "longer than 255 bytes"),
         ("/workspace/data" + "/n" * 2100, 5, "longer than 4095 bytes"),
-        ("", 5, "an empty path names nothing"),
         ("/workspace/data/nothing", 4, "not found"),
         ("/session/ses_aaaaaaaaaaaaaaaa/working/x", 14, "another session"),
         ("/repo/README.md", 13, "not permitted in repo zone"),

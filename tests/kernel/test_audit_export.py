@@ -60,6 +60,10 @@ def test_csv_has_the_same_fields_and_no_formula(world: AuditWorld) -> None:
     assert (rows[0]["bytes_read"], rows[0]["allowed"], rows[1]["allowed"]) == ("0", "true", "false")
     assert json.loads(rows[2]["metadata"]) == {"a": {"b": [1.5, None, "\udcfe"]}}
     assert rows[1]["path"] == "/staged/ä"
+    for row, entry in zip(rows, entries, strict=True):
+        for name, value in entry.to_dict().items():
+            if name not in ("allowed", "metadata", "path", "command"):
+                assert row[name] == ("" if value is None else str(value))
 
 
 def test_an_export_takes_filters_and_tells_its_progress(world: AuditWorld) -> None:

@@ -220,7 +220,7 @@ def test_check_permission_says_why_and_assert_permission_records(world: World) -
     assert operations(sandbox) == [("write", "/repo/x", False)]
 
 
-@pytest.mark.parametrize("path", ["/..", "/repo/a\0b", "/etc/x", "/repo/" + "x" * 256])
+@pytest.mark.parametrize("path", ["", "/..", "/repo/a\0b", "/etc/x", "/repo/" + "x" * 256])
 def test_a_bad_path_is_a_clear_error_a_row_and_no_change(world: World, path: str) -> None:
     sandbox = world.sandbox("full")
     for act in (sandbox.read, sandbox.list, sandbox.delete, lambda p: sandbox.write(p, "x")):
@@ -239,6 +239,7 @@ def test_hidden_paths_are_not_listed_not_found_and_cannot_be_made(world: World) 
     with pytest.raises(NotFoundError):
         sandbox.read("/repo/.env")
     assert not sandbox.exists("/repo/.env")
+    assert sandbox.check_permission("read", "/repo/.env").reason == "file or directory not found"
     full = world.sandbox("full")
     assert full.read("/repo/.env") == "S"
     with pytest.raises(PermissionError):

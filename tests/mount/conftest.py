@@ -85,11 +85,8 @@ def _machine_can_mount() -> None:
         pytest.skip(error.message)
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("VFS_HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("VFS_WORKERS_PATH", raising=False)
-    project = tmp_path / "project"
+def make_project(project: Path) -> Path:
+    """Make a small git project."""
     (project / "src").mkdir(parents=True)
     (project / "README.md").write_text("a small project\n")
     (project / "src" / "main.py").write_text("print('hello')\n")
@@ -99,6 +96,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     run("git", "add", "-A", cwd=project)
     run("git", "commit", "-q", "-m", "first", cwd=project)
     return project
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("VFS_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("VFS_WORKERS_PATH", raising=False)
+    return make_project(tmp_path / "project")
 
 
 @pytest.fixture
@@ -114,6 +118,11 @@ def mount_point(tmp_path: Path) -> Iterator[Path]:
     point = tmp_path / "mnt"
     point.mkdir()
     yield point
+    clear(point)
+
+
+def clear(point: Path) -> None:
+    """Take away all that is mounted at `point`, dead or alive."""
     while os.path.ismount(point) or _is_dead(point):
         try:
             unmount(str(point), force=True)
@@ -145,23 +154,48 @@ def mounted(project: Path, kernel: Kernel, mount_point: Path) -> Iterator[Callab
         server.close()
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mount]:
+    """One mount at full trust for all tests of a module."""
+    base = tmp_path_factory.mktemp("shared")
+    point = base / "mnt"
+    point.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VFS_HOME", str(base / "home"))
+        patch.delenv("VFS_WORKERS_PATH", raising=False)
+        project = make_project(base / "project")
+        kernel = open_project(project)
+        try:
+            session = kernel.start(trust_level=TrustLevel.FULL)
+            with MountServer.start(project, session.id, point) as server:
+                yield Mount(point, project, kernel, session, server)
+        finally:
+            kernel.close()
+            clear(point)
+
+
 @pytest.fixture
-def mount(mounted: Callable[..., Mount]) -> Iterator[Mount]:
-    """One mount at full trust, whose server must hold no more descriptors after the test than before."""
-    mount = mounted("full")
-    descriptors = Path(f"/proc/{mount.server.pid}/fd")
+def mount(shared: Mount) -> Iterator[Mount]:
+    """The shared mount, whose server must hold no more descriptors after the test than before."""
+    descriptors = Path(f"/proc/{shared.server.pid}/fd")
 
     def count() -> int:
         # Descriptors on the callers' names are kept, a few at most (`vfs.mount.caller`).
         return sum(1 for fd in descriptors.iterdir() if not _target(fd).endswith("/comm"))
 
-    os.listdir(mount.data)
+    os.listdir(shared.data)
     before = count()
-    yield mount
-    if mount.server.running:
-        assert eventually(lambda: count() <= before), [_target(fd) for fd in descriptors.iterdir()]
-        hidden = [path for path in mount.project.rglob(".fuse_hidden*")]
-        assert hidden == []
+    yield shared
+    assert eventually(lambda: count() <= before), [_target(fd) for fd in descriptors.iterdir()]
+    assert list(shared.project.rglob(".fuse_hidden*")) == []
+
+
+@pytest.fixture
+def d(mount: Mount, request: pytest.FixtureRequest) -> Path:
+    """An empty directory in the shared mount."""
+    directory = mount.data / f"{hash(request.node.name) & 0xFFFFFFFF:08x}"
+    directory.mkdir()
+    return directory
 
 
 def _target(fd: Path) -> str:

@@ -1,0 +1,1 @@
+"""Faces of the sandbox for people and models: the command, tool functions, adapters."""

@@ -5,7 +5,7 @@ import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import IO, Literal, NamedTuple
 
@@ -21,7 +21,9 @@ TIMED_OUT = 124
 GRACE = 5.0
 """Seconds between asking a command to end and ending it."""
 
-_LOOK = 0.25
+_STRAGGLERS = 1.0
+"""Seconds to wait for the rest of the output, where something that was not ended still holds the pipe."""
+
 _INTERRUPTS = 3
 _CHUNK = 65536
 
@@ -49,14 +51,14 @@ def attend(
     timeout: float | None = None,
     signals: Signals | None = None,
     terminal: Terminal | None = None,
-    lost: Callable[[], bool] = lambda: False,
+    lost: int | None = None,
 ) -> Generator[Output, None, Ending]:
     """Yield what a command writes to its pipes, and return how it ended.
 
     After `timeout` seconds it is asked to end, and ended `GRACE` seconds later. What `signals` has taken is
-    passed on; after SIGTERM and SIGHUP, and at the third SIGINT, it is ended too. `lost` tells that what the
-    command works on is gone; it is asked now and then. Whatever happens, nothing of the command is left:
-    also when the caller does not want to hear the rest.
+    passed on; after SIGTERM and SIGHUP, and at the third SIGINT, it is ended too. `lost` is a descriptor that
+    becomes readable when what the command works on is gone, which ends it at once. Whatever happens, nothing
+    of the command is left: also when the caller does not want to hear the rest.
     """
     attendant = _Attendant(process, timeout, signals, terminal, lost)
     try:
@@ -77,12 +79,12 @@ class _Attendant:
         timeout: float | None,
         signals: Signals | None,
         terminal: Terminal | None,
-        lost: Callable[[], bool],
+        lost: int | None,
     ) -> None:
         self._process = process
         self._signals = signals
         self._terminal = terminal
-        self._is_lost = lost
+        self._loss = lost
         self._times_out_at = float("inf") if timeout is None else time.monotonic() + timeout
         self._killed_at = float("inf")
         self._interrupts = 0
@@ -98,6 +100,8 @@ class _Attendant:
         self._watch(process.fileno(), *self._pipes)
         if signals is not None:
             self._watch(signals.fileno())
+        if lost is not None:
+            self._watch(lost)
         self._reads_keys = terminal is not None
         if terminal is not None:
             self._watch(terminal.outside)
@@ -109,33 +113,41 @@ class _Attendant:
     def close(self) -> None:
         self._selector.close()
 
-    def outputs(self) -> Generator[Output]:
+    def outputs(self) -> Iterator[Output]:
         """Yield output until the command has ended and all it wrote is out."""
         ended = False
         while not ended or self._pipes:
             self._choose()
-            ready = {key.fd: mask for key, mask in self._selector.select(self._patience())}
+            ready = {key.fd: mask for key, mask in self._selector.select(self._patience(ended=ended))}
+            if ended and not ready:
+                break
             for descriptor in [fd for fd in ready if fd in self._pipes]:
                 yield from self._read(descriptor)
             if self._terminal is not None:
                 self._relay(self._terminal, ready)
-            if not ended and self._process.fileno() in ready:
+            if self._process.fileno() in ready:
                 ended = True
-                self._selector.unregister(self._process.fileno())
-                # What it has started may hold its pipes open, and is to end with it.
-                self._process.kill()
-            if self._signals is not None and self._signals.fileno() in ready:
-                for number in self._signals.take():
-                    self._pass_on(number)
-            self._look()
+                self._end()
+            self._look(ready)
         if self._terminal is not None:
             self._terminal.drain()
 
-    def _patience(self) -> float:
-        now = time.monotonic()
-        return max(0.0, min(_LOOK, self._times_out_at - now, self._killed_at - now))
+    def _patience(self, *, ended: bool) -> float | None:
+        if ended:
+            return _STRAGGLERS
+        until = min(self._times_out_at, self._killed_at)
+        return None if until == float("inf") else max(0.0, until - time.monotonic())
 
-    def _read(self, descriptor: int) -> Generator[Output]:
+    def _end(self) -> None:
+        """Listen to nothing but the pipes any more; what it has started may hold them and ends with it."""
+        self._selector.unregister(self._process.fileno())
+        for source in (self._signals.fileno() if self._signals is not None else None, self._loss):
+            if source is not None and source in self._selector.get_map():
+                self._selector.unregister(source)
+        self._times_out_at = self._killed_at = float("inf")
+        self._process.kill()
+
+    def _read(self, descriptor: int) -> Iterator[Output]:
         name, _ = self._pipes[descriptor]
         data = os.read(descriptor, _CHUNK)
         if data:
@@ -198,15 +210,19 @@ class _Attendant:
             self._terminal.resize()
         self._process.signal(signal.SIGCONT)
 
-    def _look(self) -> None:
+    def _look(self, ready: dict[int, int]) -> None:
+        if self._signals is not None and self._signals.fileno() in ready:
+            for number in self._signals.take():
+                self._pass_on(number)
         now = time.monotonic()
         if now >= self._times_out_at:
             self.timed_out = True
             self._times_out_at = float("inf")
             self._process.signal(signal.SIGTERM)
             self._end_within(GRACE)
-        if not self.lost and self._is_lost():
+        if self._loss is not None and self._loss in ready:
             self.lost = True
+            self._selector.unregister(self._loss)
             self._end_within(0)
         if now >= self._killed_at:
             self._killed_at = float("inf")

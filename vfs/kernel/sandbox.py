@@ -402,7 +402,7 @@ class Sandbox:
             raise InvalidPathError("the root lies in no zone", path)
         return PermissionCheck(
             decision.allowed,
-            decision.reason,
+            "file or directory not found" if decision.hidden else decision.reason,
             where.zone,
             self._door.level,
             decision.requires_approval or decision.ask,
@@ -425,10 +425,11 @@ class Sandbox:
 
     # Within
 
-    @staticmethod
-    def _absolute(path: str | os.PathLike[str]) -> str:
+    def _absolute(self, path: str | os.PathLike[str]) -> str:
         text = os.fspath(path)
-        return text if text[:1] == "/" else f"/session/working/{text}" if text else ""
+        if not text:
+            self._door.locate(text, Operation.LIST, "path")  # refuses it, and records that
+        return text if text[:1] == "/" else f"/session/working/{text}"
 
     def _following(self, path: str, act: Callable[[str], T]) -> T:
         """Act on `path`; where a link is met, act on what it means instead, judged as that."""

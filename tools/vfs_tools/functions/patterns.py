@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from vfs_tools.functions import matcher
-from vfs_tools.functions.matcher import matching_lines
+from vfs_tools.functions.matcher import matching_lines, split_lines
 
 __all__ = ["InvalidPatternError", "Literal", "Pattern", "PatternTooSlowError", "Regex"]
 
@@ -28,8 +28,8 @@ class PatternTooSlowError(Exception):
 class Pattern(Protocol):
     """Something that is found in lines; a context manager."""
 
-    def find(self, data: bytes, lines: list[str], *, first: int, limit: int) -> list[int]:
-        """Return the indexes, from `first` on, of the first `limit` matching lines of a file's `data`."""
+    def find(self, data: bytes, *, first: int, limit: int) -> list[int]:
+        """Return the indexes, from `first` on, of the first `limit` matching lines of a UTF-8 text."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -46,11 +46,11 @@ class Literal:
         self._needle = None if ignore_case else text.encode()
         self._regex = re.compile(re.escape(text), re.IGNORECASE if ignore_case else 0)
 
-    def find(self, data: bytes, lines: list[str], *, first: int, limit: int) -> list[int]:
+    def find(self, data: bytes, *, first: int, limit: int) -> list[int]:
         """Return the matching lines."""
         if self._needle is not None and self._needle not in data:
             return []
-        return matching_lines(self._regex, lines, first=first, limit=limit)
+        return matching_lines(self._regex, split_lines(data.decode()), first=first, limit=limit)
 
     def __enter__(self) -> Self:
         return self
@@ -93,7 +93,7 @@ class Regex:
     ) -> None:
         self._end()
 
-    def find(self, data: bytes, lines: list[str], *, first: int, limit: int) -> list[int]:  # noqa: ARG002 (for Literal)
+    def find(self, data: bytes, *, first: int, limit: int) -> list[int]:
         """Return the matching lines."""
         request = {"size": len(data), "first": first, "limit": limit}
         return list(self._ask(request, data, seconds=self._seconds)["lines"])

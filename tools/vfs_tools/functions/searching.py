@@ -22,6 +22,7 @@ from vfs_tools.functions.patterns import (
     Regex,
 )
 from vfs_tools.functions.results import ApprovalResult, Match, Refusal, Result, SearchMatches
+from vfs_tools.functions.text import read_up_to
 from vfs_tools.functions.tool import Tool
 from vfs_tools.functions.walk import Deadline, walk
 
@@ -149,10 +150,10 @@ class _Run:
         except _SkippedError as reason:
             self._skipped[str(reason)] = self._skipped.get(str(reason), 0) + 1
             return None
-        lines = split_lines(data.decode())
         wanted = self._args.limit - len(self._matches)
-        found = self._pattern.find(data, lines, first=done, limit=wanted + 1)
+        found = self._pattern.find(data, first=done, limit=wanted + 1)
         self._searched += 1
+        lines = split_lines(data.decode()) if found else []
         for number, index in enumerate(found):
             match = self._match(path, lines, index)
             if number == wanted or (self._matches and self._bytes + _size(match) > self._limits.result_bytes):
@@ -165,10 +166,10 @@ class _Run:
         """Return the text of a file that can be searched; a file that was asked for by name must be readable."""
         try:
             with self._sandbox.open(path, "rb") as stream:
-                data: bytes = stream.read(_PROBE)
+                data = stream.read(_PROBE)
                 if b"\0" in data:
                     raise _SkippedError("binary")
-                data += stream.read(self._limits.file_bytes + 1 - len(data))
+                data = read_up_to(stream, self._limits.file_bytes, begun=data)
         except (PermissionError, NotFoundError, FileSystemError) as error:
             if path == self._root:
                 raise

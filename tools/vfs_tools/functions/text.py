@@ -7,15 +7,28 @@ from typing import IO, NamedTuple
 from vfs.kernel.errors import FileSystemError, InvalidPathError
 from vfs.kernel.paths import printable
 
-__all__ = ["Page", "chunks", "decode", "number_lines", "read_page"]
+__all__ = ["Page", "chunks", "decode", "number_lines", "read_page", "read_up_to"]
 
-_CHUNK = 1 << 20
+_FIRST_CHUNK, _LARGEST_CHUNK = 1 << 16, 1 << 20
 
 
 def chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield the rest of a stream in pieces of up to 1 MiB."""
-    while chunk := stream.read(_CHUNK):
+    """Yield the rest of a stream in pieces of up to 1 MiB; small ones first, since most files are small."""
+    size = _FIRST_CHUNK
+    while chunk := stream.read(size):
         yield chunk
+        size = min(2 * size, _LARGEST_CHUNK)
+
+
+def read_up_to(stream: IO[bytes], limit: int, *, begun: bytes = b"") -> bytes:
+    """Return `begun` and what follows, or if that is more than `limit` bytes, at least `limit` + 1 of them."""
+    pieces, size = [begun], len(begun)
+    for chunk in chunks(stream):
+        pieces.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            break
+    return b"".join(pieces)
 
 
 def decode(data: bytes, path: str, *, offset: int = 0) -> str:

@@ -24,7 +24,7 @@ from vfs_tools.functions.results import (
     Refusal,
     Result,
 )
-from vfs_tools.functions.text import decode
+from vfs_tools.functions.text import decode, read_up_to
 from vfs_tools.functions.tool import Tool, invalid_arguments
 
 __all__ = ["Delete", "EditFile", "MakeDir", "Move", "WriteFile"]
@@ -98,7 +98,7 @@ class EditFile(Tool[EditFileArguments]):
 
     def _edit(self, args: EditFileArguments) -> Result:
         with self.sandbox.open(args.path, "rb") as stream:
-            data = stream.read(self.limits.file_bytes + 1)
+            data = read_up_to(stream, self.limits.file_bytes)
         shown = printable(args.path)
         if len(data) > self.limits.file_bytes:
             return Refusal(
