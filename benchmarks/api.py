@@ -69,12 +69,16 @@ async def agentfs(database: Path) -> Mapping[str, float]:
     for number in range(FILES):
         at = time.time()
         await agent.fs.write_file(f"/f{number}", DATA)
-        await agent.tools.record("write_file", int(at), int(time.time()), {"path": f"/f{number}"}, {"bytes": 4096})
+        await agent.tools.record(
+            "write_file", int(at), int(time.time()), {"path": f"/f{number}"}, {"bytes": 4096}
+        )
     written = time.perf_counter()
     for number in range(FILES):
         at = time.time()
         await agent.fs.read_file(f"/f{number}", encoding=None)
-        await agent.tools.record("read_file", int(at), int(time.time()), {"path": f"/f{number}"}, {"bytes": 4096})
+        await agent.tools.record(
+            "read_file", int(at), int(time.time()), {"path": f"/f{number}"}, {"bytes": 4096}
+        )
     taken = {"write": written - started, "read": time.perf_counter() - written}
     await agent.close()
     return taken
@@ -97,7 +101,8 @@ def _files(base: Path, rounds: int) -> list[Row]:
         "vfs unrecorded, no rules": open_unrecorded(str(_made(base / "bare")), home=homes, rules=False),
     }
     sandboxes = {
-        name: Sandbox(kernel, kernel.start(trust_level=TrustLevel.WORKSPACE)) for name, kernel in kernels.items()
+        name: Sandbox(kernel, kernel.start(trust_level=TrustLevel.WORKSPACE))
+        for name, kernel in kernels.items()
     }
     subjects = {
         "os.open/read/write": lambda n: plain_os(base / f"os-{n}"),
@@ -113,7 +118,12 @@ def _files(base: Path, rounds: int) -> list[Row]:
         kernel.close()
     audit = {"vfs": "on", "vfs unrecorded": "off", "vfs unrecorded, no rules": "off"}
     return compared(
-        "api", medians, native="os.open/read/write", audit=audit, unit="µs/file", scale=1e6 / FILES  # type: ignore[arg-type]
+        "api",
+        medians,
+        native="os.open/read/write",
+        audit=audit,
+        unit="µs/file",
+        scale=1e6 / FILES,  # type: ignore[arg-type]
     )
 
 

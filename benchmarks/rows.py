@@ -86,7 +86,9 @@ def compared(
 
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as text for a person."""
-    lines = [f"{'suite':8} {'workload':34} {'subject':26} {'value':>12} {'unit':10} {'×native':>8} {'×bindfs':>8}"]
+    lines = [
+        f"{'suite':8} {'workload':34} {'subject':26} {'value':>12} {'unit':10} {'×native':>8} {'×bindfs':>8}"
+    ]
     for row in rows:
         native = "" if row.ratio_to_native is None else f"{row.ratio_to_native:.2f}"
         bindfs = "" if row.ratio_to_bindfs is None else f"{row.ratio_to_bindfs:.2f}"

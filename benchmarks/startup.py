@@ -45,7 +45,14 @@ def run(*, short: bool) -> list[Row]:
         jail = interleave(
             {
                 "bwrap … true": subject(
-                    "empty command", "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true"
+                    "empty command",
+                    "bwrap",
+                    "--ro-bind",
+                    "/",
+                    "/",
+                    "--unshare-all",
+                    "--die-with-parent",
+                    "true",
                 ),
                 "vfs exec -- true": subject("empty command", vfs, "exec", "--quiet", "--", "true"),
             },

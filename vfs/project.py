@@ -11,8 +11,6 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
-from vfs_backends.urls import open_backend
-
 from vfs.config import FILE_NAME, Settings, load_settings
 from vfs.kernel.audit import AuditLog
 from vfs.kernel.door import Approver
@@ -24,10 +22,12 @@ from vfs.kernel.promotion import Promotions
 from vfs.kernel.sandbox import Sandbox
 from vfs.kernel.sessions import DEFAULT_WORKSPACE, SESSION_DIRS, SourceContext
 from vfs.kernel.state import Generation, StateDatabase
+from vfs.kernel.trees import make_dirs, remove_tree
 from vfs.kernel.trust import TrustLevel
 from vfs.kernel.zones import Zone
 from vfs_backends.memory import MemoryBackend
 from vfs_backends.osfs import OsBackend
+from vfs_backends.prefix import PrefixBackend
 from vfs_backends.subset import SubsetBackend
 from vfs_backends.union import UnionBackend
 
@@ -103,6 +103,7 @@ class ProjectStorage:
         self._layout = layout
         self._urls = urls
         self._open: dict[tuple[Zone, str, str], Backend] = {}
+        self._shared: dict[Zone, Backend] = {}
 
     def backend(self, zone: Zone, workspace_id: str, session_id: str) -> Backend:
         """Return the storage under a zone as that session has it."""
@@ -121,12 +122,10 @@ class ProjectStorage:
         for zone, names in ((Zone.SESSION, SESSION_DIRS), (Zone.WORKSPACE, WORKSPACE_DIRS)):
             backend = self.backend(zone, workspace_id, session_id)
             for name in names:
-                _make_dirs(backend, name)
+                make_dirs(backend, name)
 
     def discard(self, workspace_id: str, session_id: str) -> None:
         """Remove a session's own files."""
-        from vfs.kernel.trees import remove_tree
-
         backend = self.backend(Zone.SESSION, workspace_id, session_id)
         remove_tree(backend, "")
         backend.close()
@@ -138,13 +137,12 @@ class ProjectStorage:
         """Close every backend."""
         while self._open:
             self._open.popitem()[1].close()
+        while self._shared:
+            self._shared.popitem()[1].close()
 
     def _make(self, zone: Zone, workspace_id: str, session_id: str) -> Backend:
         if zone in self._urls:
-            parts = [part for part in (workspace_id, session_id) if part and part != DEFAULT_WORKSPACE]
-            return open_backend(
-                "/".join([self._urls[zone].rstrip("/") if parts else self._urls[zone], *parts])
-            )
+            return self._make_at_url(zone, workspace_id, session_id)
         home = self._layout.workspace(workspace_id)
         match zone:
             case Zone.SESSION:
@@ -162,28 +160,25 @@ class ProjectStorage:
                 places += [Path(p) for p in os.environ.get("VFS_WORKERS_PATH", "").split(os.pathsep) if p]
                 return UnionBackend([OsBackend(place) for place in places if place.is_dir()])
 
+    def _make_at_url(self, zone: Zone, workspace_id: str, session_id: str) -> Backend:
+        """Return a place of its own in the storage at the zone's URL, which all share that have that zone."""
+        shared = self._shared.get(zone)
+        if shared is None:
+            from vfs_backends.urls import open_backend
+
+            shared = self._shared[zone] = open_backend(self._urls[zone])
+        prefix = f"workspaces/{workspace_id}" if workspace_id not in ("", DEFAULT_WORKSPACE) else ""
+        if session_id:
+            prefix = "/".join(filter(None, [prefix, "sessions", session_id]))
+        if not prefix:
+            return shared
+        make_dirs(shared, prefix)
+        return PrefixBackend(shared, prefix)
+
 
 def _os_backend(root: Path) -> OsBackend:
     root.mkdir(parents=True, exist_ok=True)
     return OsBackend(root)
-
-
-def _make_dirs(backend: Backend, path: str) -> None:
-    names = path.split("/")
-    for end in range(1, len(names) + 1):
-        try:
-            backend.make_dir("/".join(names[:end]))
-        except OSError as error:
-            if not isinstance(error, FileExistsError) and not _is_there(backend, "/".join(names[:end])):
-                raise
-
-
-def _is_there(backend: Backend, path: str) -> bool:
-    try:
-        backend.stat(path)
-    except OSError:
-        return False
-    return True
 
 
 def open_project(
@@ -323,7 +318,7 @@ def memory_sandbox(
         backend = storage.backend(zone, DEFAULT_WORKSPACE, "")
         for path, content in (files or {}).items():
             if "/" in path:
-                _make_dirs(backend, path.rpartition("/")[0])
+                make_dirs(backend, path.rpartition("/")[0])
             backend.write_bytes(path, content.encode() if isinstance(content, str) else content)
     try:
         kernel = _assemble(layout, storage, settings or Settings(), directory / "home", approver)

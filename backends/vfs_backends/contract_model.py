@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable
 from typing import TypeVar
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
@@ -34,8 +34,7 @@ def run_model(make: Callable[[], Backend], destroy: Callable[[Backend], None]) -
 
     run_state_machine_as_test(
         Machine,
-        settings=settings(phases=(Phase.generate,),
-            max_examples=400,
+        settings=settings(
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=list(HealthCheck),

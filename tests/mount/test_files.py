@@ -503,3 +503,10 @@ def test_reading_a_name_that_is_a_directory_or_below_a_file_fails_as_on_a_disk(d
             os.write(fd, b"x")
         finally:
             os.close(fd)
+
+
+def test_a_further_name_shows_in_the_link_count_at_once(d: Path) -> None:
+    (d / "x").touch()
+    assert (d / "x").stat().st_nlink == 1
+    os.link(d / "x", d / "y")
+    assert (d / "x").stat().st_nlink == 2

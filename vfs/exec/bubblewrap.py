@@ -84,23 +84,27 @@ def _system(host: Host) -> Iterator[str]:
 
 def _read_only(command: Command, host: Host) -> Iterator[str]:
     """Yield binds and covers, what lies above first, so that a cover is never laid bare again."""
-    hidden = [os.path.realpath(path) for path in command.hidden]
-    shown = [*host.directories]
-    steps: list[tuple[int, list[str]]] = []
+    secret = [os.path.realpath(path) for path in command.secret]
+    covered = [os.path.realpath(path) for path in (*command.hidden, *command.secret)]
+    shown = {directory: directory for directory in host.directories}
+    steps: dict[str, list[str]] = {}
     for path in dict.fromkeys(os.path.abspath(path) for path in command.read_only):
         real = os.path.realpath(path)
-        _check_read_only(path, real, hidden)
-        shown += [path, real]
-        if not host.shows(path):
-            steps.append((path.count("/"), ["--ro-bind", real, path]))
-    for path in hidden:
-        if any(is_within(path, directory) and path != directory for directory in shown):
-            steps.append((path.count("/"), ["--tmpfs", path, "--remount-ro", path]))
-    for _, step in sorted(steps, key=lambda one: one[0]):
-        yield from step
+        _check_read_only(path, real, secret)
+        shown[path] = real
+        steps[path] = ["--ro-bind", real, path]
+    for path, real in shown.items():
+        for place in covered:
+            if is_within(place, real) and place != real:
+                steps.setdefault(path + place[len(real) :], ["--tmpfs", path + place[len(real) :]])
+    for path in sorted(steps, key=lambda path: path.count("/")):
+        yield from steps[path]
+    for path, step in steps.items():
+        if step[0] == "--tmpfs":
+            yield from ("--remount-ro", path)
 
 
-def _check_read_only(path: str, real: str, hidden: list[str]) -> None:
+def _check_read_only(path: str, real: str, secret: list[str]) -> None:
     taken = ["/", "/proc", "/dev", *(f"/{zone}" for zone in ZONES)]
     if path in taken or any(is_within(path, place) for place in taken[1:]):
         raise ConfigError(
@@ -108,7 +112,7 @@ def _check_read_only(path: str, real: str, hidden: list[str]) -> None:
         )
     if not os.path.exists(real):
         raise ConfigError(f"`{path}` cannot be shown in the jail: it does not exist", hint="mend `--ro`")
-    for place in hidden:
+    for place in secret:
         if is_within(real, place):
             raise ConfigError(
                 f"`{path}` cannot be shown in the jail: keys, records and other sessions lie there",
@@ -219,17 +223,18 @@ class JailView(View):
         super().__init__(path)
         self._command = command
         self._shown = [*SYSTEM, *(os.path.abspath(directory) for directory in command.read_only)]
-        self._hidden = [os.path.realpath(directory) for directory in command.hidden]
+        self._hidden = [os.path.realpath(directory) for directory in (*command.hidden, *command.secret)]
 
     def on_host(self, path: str) -> str | None:
         """Return the host's path, or None for what the jail does not show."""
         if path.lstrip("/").partition("/")[0] in ZONES:
             return f"{self._command.mount_point}{path}"
-        if any(is_within(path, directory) for directory in self._hidden):
-            return None
-        if path == "/" or any(is_within(path, place) or is_within(place, path) for place in self._shown):
+        if path == "/" or any(is_within(place, path) for place in self._shown):
             return path
-        return None
+        # Of what is shown and what is hidden, that which is named more closely prevails.
+        shown = max((len(place) for place in self._shown if is_within(path, place)), default=0)
+        hidden = max((len(place) for place in self._hidden if is_within(path, place)), default=0)
+        return path if shown > hidden else None
 
     def hint(self, program: str) -> str | None:
         """Say where the host has a program that the jail does not show, and how to show it."""

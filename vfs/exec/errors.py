@@ -1,10 +1,10 @@
 """What can be wrong with a command, beside what `vfs.kernel.errors` has.
 
-    SandboxError
-    ├── NotFoundError
-    │   └── CommandNotFoundError         COMMAND_NOT_FOUND        exit code 127, as in a shell
-    └── PermissionError
-        └── CommandNotExecutableError    COMMAND_NOT_EXECUTABLE   exit code 126, as in a shell
+SandboxError
+├── NotFoundError
+│   └── CommandNotFoundError         COMMAND_NOT_FOUND        exit code 127, as in a shell
+└── PermissionError
+└── CommandNotExecutableError    COMMAND_NOT_EXECUTABLE   exit code 126, as in a shell
 """
 
 from vfs.kernel.errors import NotFoundError, PermissionError

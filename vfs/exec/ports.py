@@ -28,8 +28,8 @@ class Command:
 
     `argv` is never empty, and never goes through a shell. `mount_point` is the host's directory that holds
     the zones. `cwd` and `home` are virtual paths. `env` is all of the environment that the caller wants; a
-    provider adds what only it can know (HOME, PATH). `read_only` are host paths to show at the same place,
-    `hidden` host paths that must not be seen through any other that is shown. With `terminal` the standard
+    provider adds what only it can know (HOME, PATH). `read_only` are host paths to show at the same place;
+    `hidden` are not to be seen through any other that is shown, `secret` not even if they are named. With `terminal` the standard
     streams are a terminal of the command's own. `stdin`, `stdout`, `stderr` are as for `subprocess.Popen`:
     a descriptor, PIPE, DEVNULL or None for the caller's.
     """
@@ -42,6 +42,7 @@ class Command:
     network: Network = "none"
     read_only: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    secret: tuple[Path, ...] = ()
     terminal: bool = False
     stdin: int | None = None
     stdout: int | None = None

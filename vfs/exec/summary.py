@@ -120,7 +120,7 @@ def summarize(
 
 def _staged(changed: Mapping[str, str]) -> tuple[str, ...]:
     parts = [path.split("/") for path, state in changed.items() if state != "deleted"]
-    return tuple(dict.fromkeys(part[2] for part in parts if part[1] == Zone.STAGED and len(part) > 3))  # noqa: PLR2004 (/staged/ID/file)
+    return tuple(dict.fromkeys(part[2] for part in parts if part[1] == Zone.STAGED and len(part) > 3))
 
 
 def _refusals(
@@ -203,7 +203,7 @@ def render(summary: Summary, *, colour: bool = False) -> str:
 
 def _head(summary: Summary, colour: bool) -> str:  # noqa: FBT001 (as in `render`)
     command = printable(shlex.join(summary.argv))
-    if len(command) > 60:  # noqa: PLR2004 (a line's width)
+    if len(command) > 60:
         command = command[:59] + "…"
     how = "was ended after its time-out" if summary.timed_out else f"ended with exit code {summary.exit_code}"
     jail = summary.provider if summary.isolated else f"{summary.provider}: not isolated"

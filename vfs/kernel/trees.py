@@ -5,7 +5,20 @@ from collections.abc import Iterator
 
 from vfs.kernel.ports import Backend, DirEntry
 
-__all__ = ["remove_tree", "walk"]
+__all__ = ["make_dirs", "remove_tree", "walk"]
+
+
+def make_dirs(tree: Backend, path: str) -> None:
+    """Make the directory `path` and those above it that are missing; what is there is fine."""
+    names = path.split("/")
+    for end in range(1, len(names) + 1):
+        above = "/".join(names[:end])
+        try:
+            tree.make_dir(above)
+        except OSError:
+            # A read-only or fixed directory may refuse to be made and be there all the same.
+            if not stat.S_ISDIR(tree.stat(above).mode):
+                raise
 
 
 def walk(tree: Backend, top: str) -> Iterator[tuple[str, DirEntry]]:

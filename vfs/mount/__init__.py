@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vfs.mount.engine import MountOptions as MountOptions
+    from vfs.mount.server import MountServer as MountServer
     from vfs.mount.serving import ENGINES as ENGINES
     from vfs.mount.serving import serve as serve
-    from vfs.mount.server import MountServer as MountServer
     from vfs.mount.unmounting import clear_dead as clear_dead
     from vfs.mount.unmounting import unmount as unmount
 

@@ -4,7 +4,7 @@ Attributes and names are kept for a second at most, but pages of a file that is 
 it is. Once they are dropped, the next read, or the next touch of a mapping, comes back to the server, and the
 open file is judged again.
 
-Sending waits for pages that are being read or written, thus for the thread that answers: call this from
+Dropping pages waits for those that are being read or written, thus for the thread that answers: do it from
 another one, and hold no lock that it may need.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from vfs.mount import wire
 
-__all__ = ["drop_names", "drop_pages"]
+__all__ = ["drop_attributes", "drop_names", "drop_pages"]
 
 _INVALIDATE_INODE = 2
 _INCREMENT_EPOCH = 8  # since Linux 6.16; before, names live out their second
@@ -27,6 +27,11 @@ def drop_pages(fd: int, nodes: Iterable[int]) -> None:
     """Drop the attributes and all pages of `nodes`; one that is unknown, or a mount that is gone, is fine."""
     for node in nodes:
         _notify(fd, _INVALIDATE_INODE, _INODE.pack(node, 0, 0))
+
+
+def drop_attributes(fd: int, node: int) -> None:
+    """Drop the attributes of `node` and no pages; this waits for nothing, so any thread may do it."""
+    _notify(fd, _INVALIDATE_INODE, _INODE.pack(node, -1, 0))
 
 
 def drop_names(fd: int) -> None:

@@ -11,6 +11,7 @@ at the request first:
 - the mode and times of an open file without a name are set on the open file;
 - a node whose name is gone by the time it is used is stale, not missing: told so, the operating system looks
   the name up again, and a program does not miss a file that is being replaced;
+- a file that got a further name has a new link count under its old one, which libfuse takes for another file;
 - attributes outside `user.` are refused, and a flush that has nothing to wait for is answered.
 """
 
@@ -24,6 +25,7 @@ from collections.abc import Callable
 from vfs.mount import libfuse, wire
 from vfs.mount.callbacks import Callbacks
 from vfs.mount.caller import Caller
+from vfs.mount.invalidate import drop_attributes
 from vfs.mount.operations import Operations, number_of
 
 __all__ = ["Requests"]
@@ -106,6 +108,10 @@ class Requests:
                 self._nodes.setdefault(self._made, []).append(self._callbacks.opened)
         elif opcode == wire.RELEASE:
             self._forget(node, wire.HANDLE.unpack_from(self._buffer, _HANDLE_AT)[0])
+            process(None)
+        elif opcode == wire.LINK:
+            # Before the answer, so that the caller cannot ask between the two.
+            drop_attributes(self._fd, wire.HANDLE.unpack_from(self._buffer, _HANDLE_AT)[0])
             process(None)
         else:
             process(self._observed if opcode in _BY_NODE else None)

@@ -12,6 +12,7 @@ __all__ = [
     "GETATTR",
     "GETXATTR",
     "HEADER",
+    "LINK",
     "OPEN",
     "OPENDIR",
     "RELEASE",
@@ -22,6 +23,7 @@ __all__ = [
 
 GETATTR: Final = 3
 SETATTR: Final = 4
+LINK: Final = 13
 OPEN: Final = 14
 RELEASE: Final = 18
 GETXATTR: Final = 22
@@ -34,7 +36,7 @@ HEADER: Final = struct.Struct("=IIQQIIII")
 """fuse_in_header: length, opcode, unique, node, uid, gid, pid, lengths of extensions."""
 
 HANDLE: Final = struct.Struct("=Q")
-"""What a release and a flush begin with: the number of the open file."""
+"""What a release and a flush begin with, the number of the open file; what a link begins with, the old node."""
 
 SETATTR_IN: Final = struct.Struct("=IIQQQQQQIIIIII")
 """fuse_setattr_in: valid, padding, fh, size, lock owner, atime, mtime, ctime, their nanoseconds, mode, …"""
