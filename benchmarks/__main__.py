@@ -1,6 +1,6 @@
 """Run the suites, print one table and write `benchmarks/results.json`.
 
-    python -m benchmarks [--short] [--suite NAME]... [--output FILE]
+python -m benchmarks [--short] [--suite NAME]... [--output FILE]
 """
 
 import argparse
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from benchmarks import api, audit, mount, startup
 from benchmarks.rows import Row, machine, table
+
 
 def _audit(*, short: bool) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="vfs-bench-") as directory:
@@ -29,17 +30,14 @@ SUITES: dict[str, Callable[..., list[Row]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--short", action="store_true", help="fewer rounds and rows, to see that it runs")
-    parser.add_argument("--suite", action="append", choices=sorted(SUITES), help="only this one; may be repeated")
+    parser.add_argument(
+        "--suite", action="append", choices=sorted(SUITES), help="only this one; may be repeated"
+    )
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("results.json"))
     arguments = parser.parse_args()
     rows: list[Row] = []
     described = machine()
-    for name in arguments.suite or def _audit(*, short: bool) -> list[Row]:
-    with tempfile.TemporaryDirectory(prefix="vfs-bench-") as directory:
-        return [Row(**row) for row in audit.run(Path(directory), 50_000 if short else audit.ROWS)]
-
-
-SUITES:
+    for name in arguments.suite or SUITES:
         print(f"… {name}", file=sys.stderr, flush=True)
         rows += SUITES[name](short=arguments.short)
     print(table(rows))

@@ -11,6 +11,8 @@ import os
 import stat
 from typing import Protocol
 
+from vfs_backends.errors import os_error
+
 __all__ = ["OpenAt2", "Resolver", "Walk", "best_resolver"]
 
 O_PATH: int = getattr(os, "O_PATH", os.O_RDONLY)
@@ -69,7 +71,7 @@ class OpenAt2:
             descriptor: int = self._call(self._number, root, name, how, self._size)
             if descriptor >= 0:
                 return descriptor
-        raise OSError(number, os.strerror(number), os.fsdecode(name))
+        raise os_error(number, os.fsdecode(name))
 
     def _how(self, flags: int, mode: int) -> ctypes.c_void_p:
         resolve = _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
@@ -132,7 +134,7 @@ def _open_name(name: str, flags: int, mode: int, directory: int) -> int:
     except NotADirectoryError:
         # O_DIRECTORY on a link says ENOTDIR before O_NOFOLLOW can say ELOOP.
         if flags & os.O_DIRECTORY and _is_link(name, directory):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
+            raise os_error(errno.ELOOP, name) from None
         raise
 
 

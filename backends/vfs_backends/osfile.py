@@ -7,6 +7,7 @@ from typing import Self
 
 from vfs.kernel.ports import Stat
 from vfs_backends import syscalls
+from vfs_backends.errors import os_error
 
 _READ_STEP = 1 << 20
 
@@ -164,7 +165,7 @@ def require_regular(result: os.stat_result, path: str) -> None:
     if stat.S_ISREG(mode):
         return
     number = errno.EISDIR if stat.S_ISDIR(mode) else errno.ELOOP if stat.S_ISLNK(mode) else errno.ENXIO
-    raise OSError(number, os.strerror(number), path)
+    raise os_error(number, path)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from vfs.kernel.ports import DirEntry, Features, RenameFlag, Stat, StatVfs
 from vfs_backends import atomic, syscalls
 from vfs_backends.beneath import O_PATH, Resolver, best_resolver
+from vfs_backends.errors import os_error
 from vfs_backends.osfile import OsFile, Root, require_regular, to_stat
 from vfs_backends.place import Place
 from vfs_backends.reserved import STALE_SECONDS, TemporaryNames, is_reserved, refuse_odd_names
@@ -91,11 +92,15 @@ class OsBackend:
             directory = self._resolver.open(root, path, _DIRECTORY)
             try:
                 with os.scandir(directory) as entries:
-                    return [
+                    found = [
                         DirEntry(entry.name, entry.inode(), kind)
                         for entry in entries
                         if not is_reserved(entry.name) and (kind := _type(entry))
                     ]
+                # A removed directory reads as an empty one.
+                if not found and os.fstat(directory).st_nlink == 0:
+                    raise os_error(errno.ENOENT, path)
+                return found
             finally:
                 os.close(directory)
 
@@ -114,7 +119,7 @@ class OsBackend:
             if not stat.S_ISREG(found.st_mode):
                 require_regular(found, path)
             if size >= _LARGEST_READ:
-                raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
+                raise os_error(errno.EFBIG, path)
             data = os.read(descriptor, size + 1)
             if len(data) == size:
                 return data
@@ -175,7 +180,7 @@ class OsBackend:
                     return
                 try:
                     if old is not None:
-                        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+                        raise os_error(errno.EEXIST, path)
                     atomic.create(directory, name, data, self._names)
                     return
                 except FileExistsError:
@@ -231,7 +236,7 @@ class OsBackend:
             except OSError as error:
                 nested = f"{target}/".startswith(f"{source}/") or f"{source}/".startswith(f"{target}/")
                 if error.errno == errno.ENOSYS or (error.errno == errno.EINVAL and not nested):
-                    raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), target) from error
+                    raise os_error(errno.ENOTSUP, target) from error
                 raise
 
     def link(self, source: str, target: str) -> None:

@@ -9,6 +9,8 @@ import itertools
 import os
 import re
 
+from vfs_backends.errors import os_error
+
 _DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
 _RESERVED = re.compile(r"\.vfs-[0-9a-f]{16}\.tmp")
 
@@ -40,4 +42,4 @@ def refuse_odd_names(path: str) -> None:
     if _DOTS.search(path):
         raise OSError(errno.EINVAL, "not a plain relative path", path)
     if any(is_reserved(name) for name in path.split("/")):
-        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        raise os_error(errno.ENOENT, path)

@@ -23,7 +23,7 @@ SECRET = b"outside"
 
 @contextmanager
 def raises(*numbers: int) -> Iterator[None]:
-    with pytest.raises(OSError, match="") as caught:
+    with pytest.raises(OSError) as caught:  # noqa: PT011 (the errno is what is checked)
         yield
     assert errno.errorcode[caught.value.errno or 0] in [errno.errorcode[number] for number in numbers]
 
@@ -183,7 +183,8 @@ def test_no_race_leads_out(backend: OsBackend, root: Path, outside: Path) -> Non
         stop.set()
         attacker.join()
     after = os.stat(outside / "file")
-    assert errors <= {errno.ELOOP, errno.ENOENT}
+    # ENOTDIR: it was a link when it was opened as a directory, and none any more when it was asked why.
+    assert errors <= {errno.ELOOP, errno.ENOENT, errno.ENOTDIR}
     assert untouched(outside)
     assert (before.st_mode, before.st_mtime_ns, before.st_ino) == (
         after.st_mode,

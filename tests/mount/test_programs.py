@@ -131,7 +131,14 @@ def test_a_program_is_compiled_and_run(d: Path) -> None:
 def test_a_python_package_is_imported_and_its_cache_kept(d: Path) -> None:
     (d / "package").mkdir()
     (d / "package/__init__.py").write_text("answer = 42\n")
-    command = ("env", "-u", "PYTHONDONTWRITEBYTECODE", sys.executable, "-c", "import package; print(package.answer)")
+    command = (
+        "env",
+        "-u",
+        "PYTHONDONTWRITEBYTECODE",
+        sys.executable,
+        "-c",
+        "import package; print(package.answer)",
+    )
     for _ in range(2):
         assert run(*command, cwd=d).stdout == "42\n"
     assert list((d / "package/__pycache__").iterdir())

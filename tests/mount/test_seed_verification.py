@@ -130,9 +130,7 @@ def test_stages_files_for_git_sync(mounting: Mounting, kernel: Kernel) -> None:
     assert tuple(row) == (session.id, "pending")
 
 
-def test_workspaces_are_isolated_and_persist(
-    mounting: Mounting, request: pytest.FixtureRequest
-) -> None:
+def test_workspaces_are_isolated_and_persist(mounting: Mounting, request: pytest.FixtureRequest) -> None:
     one, _ = mounting(workspace_id="project-a")
     (one / "workspace/data/secret.md").write_text("project-a secret")
     two, _ = mounting(workspace_id="project-b")
@@ -175,9 +173,7 @@ def test_promotion_takes_effect_on_the_live_mount(mounting: Mounting, kernel: Ke
     assert eventually(readable)
 
 
-def test_persists_session_data_for_crash_recovery(
-    mounting: Mounting, request: pytest.FixtureRequest
-) -> None:
+def test_persists_session_data_for_crash_recovery(mounting: Mounting, request: pytest.FixtureRequest) -> None:
     if "memory" in request.node.name:
         pytest.skip("by design: what is in memory goes with its server")
     root, _ = mounting(session_id="recovery-test-session")

@@ -134,7 +134,9 @@ def jail_path(command: Command, host_path: str) -> str:
 class JailProcess(Child):
     """A command in a jail: the child is bubblewrap, and signals go to the command behind it."""
 
-    def __init__(self, command: Command, argv: list[str], *, env: dict[str, str], pass_fds: list[int]) -> None:
+    def __init__(
+        self, command: Command, argv: list[str], *, env: dict[str, str], pass_fds: list[int]
+    ) -> None:
         """Start bubblewrap with `argv`; the first of `pass_fds` is where it reports."""
         self._status = b""
         self._report, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -241,10 +243,11 @@ class JailView(View):
         found = shutil.which(program)
         if found is None:
             return None
-        needed = []
-        for place in dict.fromkeys((os.path.abspath(found), os.path.realpath(found))):
-            if self.on_host(place) is None:
-                needed.append(_installation(os.path.dirname(place)))
+        needed = [
+            _installation(os.path.dirname(place))
+            for place in dict.fromkeys((os.path.abspath(found), os.path.realpath(found)))
+            if self.on_host(place) is None
+        ]
         if not needed:
             return None
         options = " ".join(f"--ro {directory}" for directory in dict.fromkeys(needed))
@@ -268,6 +271,10 @@ class Bubblewrap:
     def __init__(self, program: str | None = None) -> None:
         """Use the bubblewrap at `program`, else the one on PATH."""
         self._named = program
+
+    def prepare(self) -> None:
+        """Look at the host."""
+        _ = self.host
 
     def start(self, command: Command) -> JailProcess:
         """Start a command in a new jail (see `vfs.exec.ports.Provider`)."""

@@ -28,9 +28,7 @@ def build_environment(
     return {**found, **added}
 
 
-def chosen(
-    wanted: Iterable[str], host: Mapping[str, str], *, optional: bool = False
-) -> dict[str, str]:
+def chosen(wanted: Iterable[str], host: Mapping[str, str], *, optional: bool = False) -> dict[str, str]:
     """Return what `NAME` (the host's value) and `NAME=VALUE` ask for.
 
     Raises ConfigError for a NAME that the host does not have, unless they are `optional`.

@@ -81,6 +81,9 @@ class Local:
     # Seed 000: this must stay False. Whoever routes by it would otherwise take the host for a sandbox.
     isolated = False
 
+    def prepare(self) -> None:
+        """Need to know nothing."""
+
     def start(self, command: Command) -> LocalProcess:
         """Start a command in the mount (see `vfs.exec.ports.Provider`)."""
         env = {"HOME": f"{command.mount_point}{command.home}", **command.env}

@@ -29,9 +29,9 @@ class Command:
     `argv` is never empty, and never goes through a shell. `mount_point` is the host's directory that holds
     the zones. `cwd` and `home` are virtual paths. `env` is all of the environment that the caller wants; a
     provider adds what only it can know (HOME, PATH). `read_only` are host paths to show at the same place;
-    `hidden` are not to be seen through any other that is shown, `secret` not even if they are named. With `terminal` the standard
-    streams are a terminal of the command's own. `stdin`, `stdout`, `stderr` are as for `subprocess.Popen`:
-    a descriptor, PIPE, DEVNULL or None for the caller's.
+    `hidden` are not to be seen through any other that is shown, `secret` not even if they are named. With
+    `terminal` the standard streams are a terminal of the command's own. `stdin`, `stdout`, `stderr` are as
+    for `subprocess.Popen`: a descriptor, PIPE, DEVNULL or None for the caller's.
     """
 
     argv: tuple[str, ...]
@@ -118,6 +118,10 @@ class Provider(Protocol):
     @property
     def isolated(self) -> bool:
         """Whether a command can reach nothing of the host but what it is shown (seed 000)."""
+        ...
+
+    def prepare(self) -> None:
+        """Find out what `start` will have to know, while the caller waits for something else anyway."""
         ...
 
     def start(self, command: Command) -> Process:

@@ -17,5 +17,7 @@ PROVIDERS: dict[str, Callable[[], Provider]] = {"bubblewrap": Bubblewrap, "local
 def provider(name: str) -> Provider:
     """Return a provider by name. Raises ConfigError for a name that none has."""
     if name not in PROVIDERS:
-        raise ConfigError(f"no provider is called `{printable(name)}`", hint="use one of " + ", ".join(PROVIDERS))
+        raise ConfigError(
+            f"no provider is called `{printable(name)}`", hint="use one of " + ", ".join(PROVIDERS)
+        )
     return PROVIDERS[name]()

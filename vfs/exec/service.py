@@ -1,42 +1,36 @@
-"""Commands in a session: seed 000's SandboxService, and the one command of `vfs exec`.
+"""Commands in a session: seed 000's SandboxService.
 
-    with SandboxService.open("path/to/project", ExecOptions(trust_level=TrustLevel.WORKSPACE)) as service:
-        result = service.exec(["grep", "-r", "TODO", "/repo"])
-        print(result.exit_code, result.stdout)
+with SandboxService.open("path/to/project", ExecOptions(trust_level=TrustLevel.WORKSPACE)) as service:
+    result = service.exec(["grep", "-r", "TODO", "/repo"])
+    print(result.exit_code, result.stdout)
 """
 
 import os
 import subprocess
-import sys
 import tempfile
-import time
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from vfs.config import FILE_NAME, Settings, load_settings
-from vfs.exec.attend import Ending, Output, attend
+from vfs.exec.attend import Ending, Output
 from vfs.exec.environment import build_environment, chosen
+from vfs.exec.execution import Execution
 from vfs.exec.mounted import MountedSession, read_permitted
 from vfs.exec.ports import Command, Network, Provider
 from vfs.exec.providers import provider as provider_named
-from vfs.exec.signals import Signals
-from vfs.exec.summary import Summary, summarize
-from vfs.exec.terminal import Terminal, is_interactive
-from vfs.kernel.audit import AuditFilter
-from vfs.kernel.errors import BackendUnavailableError, ConfigError, NotFoundError
-from vfs.kernel.kernel import Kernel, me
+from vfs.kernel.errors import ConfigError, NotFoundError
+from vfs.kernel.kernel import Kernel
 from vfs.kernel.sandbox import Sandbox
 from vfs.kernel.sessions import DEFAULT_WORKSPACE, Session
 from vfs.kernel.trust import TrustLevel
 from vfs.kernel.zones import Zone
 from vfs.project import Layout, open_project, vfs_home
 
-__all__ = ["ExecOptions", "ExecResult", "Report", "SandboxService", "run"]
-
-_ENDING_SIGNALS = frozenset({1, 2, 3, 15})
+__all__ = ["ExecOptions", "ExecResult", "SandboxService"]
 
 
 class ExecResult(NamedTuple):
@@ -71,14 +65,6 @@ class ExecOptions:
     home: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
-    """How `run` ended: what to exit with, and what to tell."""
-
-    exit_code: int
-    summary: Summary
-
-
 class SandboxService:
     """A place where one session's commands run (seed 000, SandboxService); made by `open`.
 
@@ -87,14 +73,17 @@ class SandboxService:
     by, and with the service.
     """
 
-    def __init__(self, project: Path, kernel: Kernel, session: Session, options: ExecOptions, settings: Settings) -> None:
+    def __init__(
+        self, project: Path, kernel: Kernel, session: Session, options: ExecOptions, settings: Settings
+    ) -> None:
         self.sandbox = Sandbox(kernel, session, face="exec")
-        self._project = project
-        self._kernel = kernel
+        self.project = project
+        self.kernel = kernel
+        self.options = options
+        self.settings = settings.exec
+        self._elsewhere = settings.zones
         self._session = session
-        self._options = options
-        self._settings = settings.exec
-        self._home = options.home or vfs_home()
+        self._lock = threading.Lock()
         self._provider: Provider = provider_named(options.provider or settings.exec.provider)
         self._mounted: MountedSession | None = None
 
@@ -127,9 +116,14 @@ class SandboxService:
         return self._session.id
 
     @property
+    def zones(self) -> frozenset[Zone]:
+        """The zones that are not in their usual place under the project."""
+        return frozenset({*self._elsewhere, *self.options.zones})
+
+    @property
     def network(self) -> Network:
         """The network that commands have."""
-        return (self._options.network or self._settings.network) if self.isolated else "host"
+        return (self.options.network or self.settings.network) if self.isolated else "host"
 
     # Seed 000
 
@@ -176,7 +170,7 @@ class SandboxService:
             file.write(input)
             file.seek(0)
             streams = {"stdin": file.fileno(), "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-            execution = _Execution(self, self._command(argv, env or {}, cwd, streams))
+            execution = self.execution(argv, env=env or {}, cwd=cwd, streams=streams)
             return (yield from execution.run(timeout))
 
     def read_file(self, path: str) -> str:
@@ -195,12 +189,10 @@ class SandboxService:
 
     def destroy(self) -> None:
         """Unmount and release everything; the session stays and can be resumed. A second call does nothing."""
-        mounted, self._mounted = self._mounted, None
         try:
-            if mounted is not None:
-                mounted.close()
+            self.unmount()
         finally:
-            self._kernel.close()
+            self.kernel.close()
 
     def __enter__(self) -> Self:
         return self
@@ -210,57 +202,62 @@ class SandboxService:
     ) -> None:
         self.destroy()
 
-    # What an execution needs
+    # What these are made of
 
     def mount(self) -> MountedSession:
-        """Mount the zones, if they are not; return where."""
-        if self._mounted is None:
-            mounted = MountedSession(
-                self._project, self._kernel, self._session, zones=self._options.zones, home=self._options.home
-            )
-            try:
-                mounted.mount(self._provider.prepare)
-            except BaseException:
-                mounted.close()
-                raise
-            self._mounted = mounted
-        return self._mounted
+        """Mount the zones, if they are not, and return where they are."""
+        with self._lock:
+            if self._mounted is None:
+                mounted = MountedSession(
+                    self.project, self.kernel, self._session, zones=self.options.zones, home=self.options.home
+                )
+                try:
+                    mounted.mount(self._provider.prepare)
+                except BaseException:
+                    mounted.close()
+                    raise
+                self._mounted = mounted
+            return self._mounted
 
     def unmount(self) -> None:
-        """Unmount the zones until the next command."""
-        mounted, self._mounted = self._mounted, None
-        if mounted is not None:
-            mounted.close()
+        """Unmount the zones until the next command; then all that commands did is on the log."""
+        with self._lock:
+            mounted, self._mounted = self._mounted, None
+            if mounted is not None:
+                mounted.close()
 
-    def _command(
+    def execution(
         self,
         argv: Sequence[str],
-        env: Mapping[str, str],
-        cwd: str | None,
-        streams: Mapping[str, int],
         *,
+        env: Mapping[str, str] = MappingProxyType({}),
+        cwd: str | None = None,
+        streams: Mapping[str, int] = MappingProxyType({}),
         terminal: bool = False,
-    ) -> Command:
-        settings, options = self._settings, self._options
-        point = self.mount().point
+    ) -> Execution:
+        """Return a command that is ready to run; `streams` are descriptors by name, else this process's own."""
+        settings, options = self.settings, self.options
+        mounted = self.mount()
         added = {
             **chosen(settings.environment, os.environ, optional=True),
             **chosen(options.env, os.environ),
             **env,
         }
-        state = Layout(self._project).root
-        return Command(
+        command = Command(
             argv=tuple(argv),
-            mount_point=point,
+            mount_point=mounted.point,
             cwd=self._directory(cwd or options.cwd),
             env=build_environment(os.environ, added, session_id=self.session_id, terminal=terminal),
             network=self.network,
             read_only=tuple(Path(path) for path in (*settings.read_only, *options.read_only)),
-            hidden=(self._project,),
-            secret=(state, self._home, point.parent),
+            hidden=(self.project,),
+            secret=(Layout(self.project).root, options.home or vfs_home(), mounted.point.parent),
             terminal=terminal,
-            **streams,
+            stdin=streams.get("stdin"),
+            stdout=streams.get("stdout"),
+            stderr=streams.get("stderr"),
         )
+        return Execution(self._provider, command, self.kernel, self.sandbox.session, lost=mounted.end)
 
     def _directory(self, wanted: str | None) -> str:
         if wanted is None:
@@ -269,67 +266,6 @@ class SandboxService:
         if path != "/" and not self.sandbox.stat(path).is_directory:
             raise NotFoundError(f"the working directory `{wanted}` is not a directory", path)
         return path
-
-
-class _Execution:
-    """One command's life, on the log from before its start to its end."""
-
-    def __init__(self, service: SandboxService, command: Command) -> None:
-        self._service = service
-        self._command = command
-        self.row = 0
-        self.seconds = 0.0
-
-    def run(
-        self,
-        timeout: float | None,
-        *,
-        signals: Signals | None = None,
-        terminal: Terminal | None = None,
-    ) -> Generator[Output, None, Ending]:
-        service, kernel = self._service, self._service._kernel  # noqa: SLF001 (its other half)
-        session = service.sandbox.session
-        record = kernel.log.bind(
-            session_id=session.id, workspace_id=session.workspace_id, trust_level=session.trust_level, face="exec"
-        )
-        self.row = record.entry(
-            "exec", "exec", None, None, True, actor=me(), pending=True, metadata=self._told(timeout)
-        )
-        began = time.monotonic()
-        try:
-            process = service._provider.start(self._command)  # noqa: SLF001 (as above)
-            if terminal is not None:
-                terminal.started()
-            ending = yield from attend(
-                process, timeout=timeout, signals=signals, terminal=terminal, lost=service.mount().end
-            )
-            self.seconds = time.monotonic() - began
-            if ending.lost:
-                raise BackendUnavailableError(
-                    "the mount ended while the command ran, and the command with it",
-                    hint=f"what it did until then is on the log; resume with `--session {session.id}`",
-                )
-        except BaseException as error:
-            record.outcome(self.row, getattr(error, "code", "INTERRUPTED"))
-            raise
-        record.outcome(
-            self.row, "ok", metadata={"exit_code": ending.exit_code, "seconds": round(self.seconds, 3)}
-        )
-        return ending
-
-    def _told(self, timeout: float | None) -> dict[str, Any]:
-        """Return what the log says of the command: the names of variables, and none of their values."""
-        command = self._command
-        return {
-            "argv": list(command.argv),
-            "cwd": command.cwd,
-            "provider": self._service.provider,
-            "isolated": self._service.isolated,
-            "network": command.network,
-            "env": sorted(command.env),
-            "read_only": [str(path) for path in command.read_only],
-            "timeout": timeout,
-        }
 
 
 def _session(kernel: Kernel, options: ExecOptions, settings: Settings) -> Session:
@@ -346,36 +282,3 @@ def _session(kernel: Kernel, options: ExecOptions, settings: Settings) -> Sessio
             hint="`vfs session promote` and `vfs session demote` change it",
         )
     return kernel.resume(found.id)
-
-
-def run(project: str | os.PathLike[str], argv: Sequence[str], options: ExecOptions | None = None) -> Report:
-    """Run one command with this process's streams, as `vfs exec` does, and return how it ended.
-
-    Signals to this process go to the command; on a terminal it gets one of its own. Whatever happens, nothing
-    stays mounted or running. Call it from the main thread. Raises what `SandboxService` raises;
-    BackendUnavailableError if the mount ended before the command did.
-    """
-    options = options or ExecOptions()
-    with Signals() as signals, SandboxService.open(project, options) as service:
-        mounted = service.mount()
-        timeout = options.timeout if options.timeout is not None else service._settings.timeout  # noqa: SLF001 (its other half)
-        interactive = is_interactive()
-        early = [number for number in signals.pending if number in _ENDING_SIGNALS]
-        if interactive and not early:
-            with Terminal(sys.stdin.fileno(), sys.stdout.fileno()) as terminal:
-                streams = dict.fromkeys(("stdin", "stdout"), terminal.inside)
-                if os.isatty(2):
-                    streams["stderr"] = terminal.inside
-                execution = _Execution(service, service._command(argv, {}, None, streams, terminal=True))  # noqa: SLF001
-                ending = _to_the_end(execution.run(timeout, signals=signals, terminal=terminal))
-        else:
-            execution = _Execution(service, service._command(argv, {}, None, {}))  # noqa: SLF001
-            ending = (
-                Ending(128 + early[0], signal=early[0])
-                if early
-                else _to_the_end(execution.run(timeout, signals=signals))
-            )
-        session = service.sandbox.session
-        service.unmount()
-        summary = _summary(service, execution, ending, tuple(argv))
-    return Report(ending.exit_code, summary)

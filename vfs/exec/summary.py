@@ -179,16 +179,16 @@ def _hint(entry: AuditEntry, level: TrustLevel, rule: Rule | None) -> str | None
 def render(summary: Summary, *, colour: bool = False) -> str:
     """Return the summary as a few lines for a person, ending with a newline."""
     lines = [_head(summary, colour)]
-    rows: list[tuple[str, str]] = []
-    for change in summary.changes:
-        rows.append(("changed", f"/{change.zone}: {_counts(change)}"))
+    rows = [("changed", f"/{change.zone}: {_counts(change)}") for change in summary.changes]
     for refusal in summary.refusals:
         times = f" ({refusal.count} times)" if refusal.count > 1 else ""
         rows.append(("refused", f"{refusal.operation} {printable(refusal.place)}{times}: {refusal.reason}"))
         if refusal.hint:
             rows.append(("", f"→ {refusal.hint}"))
     if summary.staged:
-        rows.append(("staged", ", ".join(printable(name) for name in summary.staged) + ": waits for a review"))
+        rows.append(
+            ("staged", ", ".join(printable(name) for name in summary.staged) + ": waits for a review")
+        )
     if summary.outputs is not None:
         rows.append(("outputs", summary.outputs))
     rows.append(("resume", summary.resume))
@@ -215,7 +215,11 @@ def _head(summary: Summary, colour: bool) -> str:  # noqa: FBT001 (as in `render
 def _counts(change: ZoneChanges) -> str:
     counted = [
         f"{len(paths)} {name}"
-        for name, paths in (("created", change.created), ("updated", change.updated), ("deleted", change.deleted))
+        for name, paths in (
+            ("created", change.created),
+            ("updated", change.updated),
+            ("deleted", change.deleted),
+        )
         if paths
     ]
     names = [printable(path) for path in (*change.created, *change.updated, *change.deleted)]

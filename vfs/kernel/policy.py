@@ -48,6 +48,12 @@ class Policy:
 
     def __init__(self, rules: tuple[Rule, ...] | None = None) -> None:
         self.rules = compile_rules() if rules is None else rules
+        self._bearing = {
+            (level, operation, zone): tuple(r for r in self.rules if _may_bear(r, level, operation, zone))
+            for level in TrustLevel
+            for operation in Operation
+            for zone in Zone
+        }
         # The verdict is pure, and programs ask for the same few thousand paths over and over.
         self.decide = lru_cache(maxsize=16384)(self._decide)
         self.moves = lru_cache(maxsize=1024)(self._moves)
@@ -62,8 +68,8 @@ class Policy:
             return _refusal(level, operation, config)
         if not path.rest and operation is Operation.DELETE:
             return Decision(False, "root", f"the zone `/{zone}` itself cannot be removed or moved")
-        verdict = self._narrow(level, operation, str(path))
-        if verdict is not None:
+        rules = self._bearing[level, operation, zone]
+        if rules and (verdict := _narrow(rules, operation, str(path))) is not None:
             return verdict
         if operation is Operation.WRITE:
             return Decision(
@@ -91,15 +97,24 @@ class Policy:
         """Tell whether `path` does not exist for sessions of that level."""
         return self.decide(level, Operation.LIST, path).hidden
 
-    def _narrow(self, level: TrustLevel, operation: Operation, text: str) -> Decision | None:
-        for rule in self.rules:
-            try:
-                forbids = operation in FORBIDS[rule.effect] and rule.binds(level) and rule.covers(text)
-            except Exception as error:  # noqa: BLE001 (a rule that errors denies)
-                return _broken(rule, error)
-            if forbids:
-                return _by_rule(rule, operation, text)
-        return None
+
+def _narrow(rules: tuple[Rule, ...], operation: Operation, text: str) -> Decision | None:
+    for rule in rules:
+        try:
+            covers = rule.covers(text)
+        except Exception as error:  # noqa: BLE001 (a rule that errors denies)
+            return _broken(rule, error)
+        if covers:
+            return _by_rule(rule, operation, text)
+    return None
+
+
+def _may_bear(rule: Rule, level: TrustLevel, operation: Operation, zone: Zone) -> bool:
+    """Tell whether a rule can have a say on such requests at all; one that fails here is asked, and denies."""
+    try:
+        return operation in FORBIDS[rule.effect] and rule.binds(level) and rule.reaches(zone)
+    except Exception:  # noqa: BLE001 (as above)
+        return True
 
 
 _ALLOWED = Decision(True, "matrix")

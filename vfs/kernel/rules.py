@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from vfs.kernel.errors import ConfigError
 from vfs.kernel.trust import Operation, TrustLevel
-from vfs.kernel.zones import ZONES
+from vfs.kernel.zones import ZONES, Zone
 
 __all__ = ["DEFAULT_RULES", "PROTECTED", "Effect", "Rule", "compile_rules"]
 
@@ -57,6 +57,10 @@ class Rule:
     def binds(self, level: TrustLevel) -> bool:
         """Tell whether a session of that trust level is bound by the rule."""
         return level.rank <= self.level.rank
+
+    def reaches(self, zone: Zone) -> bool:
+        """Tell whether the rule can cover anything in `zone`."""
+        return any(pattern.split("/")[1] in (zone, "**") for pattern in self.patterns)
 
     def covers(self, path: str) -> bool:
         """Tell whether the virtual `path`, or a directory above it, is named by the rule."""

@@ -146,7 +146,7 @@ class Operations:
 
     @_posix
     def access(self, path: str, mask: int) -> None:
-        """Raise EACCES unless both the session's rights and the permission bits grant the mask of access(2)."""
+        """Raise EACCES unless both the session's rights and the permission bits grant R_OK, W_OK, X_OK."""
         found = self._files.stat(path)
         is_dir = stat.S_ISDIR(found.mode)
         wanted = []

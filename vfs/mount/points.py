@@ -52,7 +52,7 @@ def find_mount(point: str) -> Mounted | None:
 def is_dead(point: str) -> bool:
     """Tell whether the server of what is mounted at `point` is gone."""
     try:
-        os.stat(point)
+        os.statvfs(point)  # unlike stat, this is always asked of the server
     except OSError as error:
         return error.errno in _DEAD
     return False
