@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -86,6 +86,7 @@ def test_writing_at_any_place(fs: BackendFS) -> None:
         assert file.tell() == 11
         file.seek(0)
         file.write(b"!")
+        file.flush()
         assert file.tell() == 12
     assert fs.readbytes("file") == b"hello World!"
 
@@ -97,7 +98,7 @@ def test_permissions_and_owners_are_set(fs: BackendFS) -> None:
     assert info.permissions is not None
     assert info.permissions.mode == 0o440
     assert (info.uid, info.raw["lstat"]["st_uid"]) == (7, 7)
-    assert stat.S_ISREG(info.raw["stat"]["st_mode"])
+    assert info.raw["stat"]["st_mode"] == stat.S_IFREG | 0o440
 
 
 class Refusing(MemoryBackend):
@@ -106,7 +107,7 @@ class Refusing(MemoryBackend):
     def write_bytes(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         raise kernel.QuotaExceededError("full", path)
 
-    def open(self, path: str, flags: int, mode: int = 0o666) -> "RefusingFile":  # type: ignore[override]  # a wrapper
+    def open(self, path: str, flags: int, mode: int = 0o666) -> Any:
         return RefusingFile(super().open(path, flags, mode))
 
 
@@ -204,7 +205,7 @@ def _unseekable(fs: FS) -> FS:
     return fs
 
 
-class Sequential(io.RawIOBase, BinaryIO):  # type: ignore[misc]  # typeshed's streams are not one another's kind
+class Sequential(io.RawIOBase, BinaryIO):
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
@@ -214,12 +215,12 @@ class Sequential(io.RawIOBase, BinaryIO):  # type: ignore[misc]  # typeshed's st
     def writable(self) -> bool:
         return self._file.writable()
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # any buffer
+    def readinto(self, buffer: Any) -> int:
         data = self._file.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
-    def write(self, data: bytes) -> int:  # type: ignore[override]  # any buffer
+    def write(self, data: Any) -> int:
         return self._file.write(data)
 
     def close(self) -> None:

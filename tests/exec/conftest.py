@@ -93,6 +93,7 @@ class Project:
     path: Path
     home: Path
     reports: list[Path] = field(default_factory=list)
+    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
     def argv(self, *argv: str, **options: Any) -> list[str]:
         return [sys.executable, "-m", "tests.exec.command", str(self.path), json.dumps(options), *argv]
@@ -126,10 +127,12 @@ class Project:
         return found
 
     def start(self, *argv: str, **options: Any) -> "subprocess.Popen[str]":
-        return subprocess.Popen(
+        process = subprocess.Popen(
             self.argv(*argv, **options), cwd=ROOT, env=self.env, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self.started.append(process)
+        return process
 
     def kernel(self) -> Kernel:
         return open_project(self.path, home=self.home)
@@ -172,6 +175,10 @@ def project(tmp_path: Path, bwrap: str, fuse: None, monkeypatch: pytest.MonkeyPa
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     made = Project(path, tmp_path / "home")
     yield made
+    for process in made.started:
+        if process.poll() is None:  # the test failed
+            process.terminate()
+        process.communicate(timeout=60)
     assert made.mounts() == []
     assert made.processes() == []
     assert list((path / ".sandbox" / "mounts").glob("*")) == []

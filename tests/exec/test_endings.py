@@ -80,11 +80,11 @@ def test_a_time_out_ends_the_command_with_124(project: Project) -> None:
     assert (done.returncode, done.stdout) == (124, "asked\n")
 
 
-def test_a_command_that_does_not_want_to_end_is_ended(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process = started(project, "trap '' TERM INT; sleep 1000; sleep 1000")
+def test_the_third_interrupt_ends_a_command_that_does_not_want_to(project: Project) -> None:
+    process = started(project, "trap 'echo no' INT; echo no; while :; do sleep 1000 & wait; done")
+    assert process.stdout is not None
     for _ in range(3):
+        assert process.stdout.readline() == "no\n"
         process.send_signal(signal.SIGINT)
     assert outcome_of(process)[0] == 137
 

@@ -52,15 +52,16 @@ def attend(
     signals: Signals | None = None,
     terminal: Terminal | None = None,
     lost: int | None = None,
+    grace: float = GRACE,
 ) -> Generator[Output, None, Ending]:
     """Yield what a command writes to its pipes, and return how it ended.
 
-    After `timeout` seconds it is asked to end, and ended `GRACE` seconds later. What `signals` has taken is
+    After `timeout` seconds it is asked to end, and ended `grace` seconds later. What `signals` has taken is
     passed on; after SIGTERM and SIGHUP, and at the third SIGINT, it is ended too. `lost` is a descriptor that
     becomes readable when what the command works on is gone, which ends it at once. Whatever happens, nothing
     of the command is left: also when the caller does not want to hear the rest.
     """
-    attendant = _Attendant(process, timeout, signals, terminal, lost)
+    attendant = _Attendant(process, timeout, signals, terminal, lost, grace)
     try:
         yield from attendant.outputs()
         code = process.wait()
@@ -80,11 +81,13 @@ class _Attendant:
         signals: Signals | None,
         terminal: Terminal | None,
         lost: int | None,
+        grace: float,
     ) -> None:
         self._process = process
         self._signals = signals
         self._terminal = terminal
         self._loss = lost
+        self._grace = grace
         self._times_out_at = float("inf") if timeout is None else time.monotonic() + timeout
         self._killed_at = float("inf")
         self._interrupts = 0
@@ -191,7 +194,7 @@ class _Attendant:
         self._process.signal(number)
         if number in (signal.SIGTERM, signal.SIGHUP):
             self.told = number
-            self._end_within(GRACE)
+            self._end_within(self._grace)
         if number == signal.SIGINT:
             self._interrupts += 1
             if self._interrupts >= _INTERRUPTS:
@@ -219,7 +222,7 @@ class _Attendant:
             self.timed_out = True
             self._times_out_at = float("inf")
             self._process.signal(signal.SIGTERM)
-            self._end_within(GRACE)
+            self._end_within(self._grace)
         if self._loss is not None and self._loss in ready:
             self.lost = True
             self._selector.unregister(self._loss)

@@ -440,10 +440,16 @@ class Reading:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         operation, path = self._claim
-        if error is None or not is_link_error(error):
+        if error is None:
+            self._recorder.entry(
+                operation, self._action, str(path), path.zone, True, actor=self._actor(), outcome="ok",
+                bytes_read=self.read,
+            )  # fmt: skip
+            return
+        if not is_link_error(error):
             self._recorder.entry(
                 operation, self._action, str(path), path.zone, True, actor=self._actor(),
-                outcome="ok" if error is None else outcome_of(error), bytes_read=self.read,
+                outcome=outcome_of(error),
             )  # fmt: skip
         translate(error, path)
 

@@ -7,6 +7,7 @@ whose request is not answered could not even be killed.
 
 import ctypes
 import errno
+import operator
 import struct
 import time
 from collections.abc import Callable
@@ -54,7 +55,7 @@ class _StatPacker:
             order.append(name)
         self._pack = struct.Struct(layout + f"{_STAT_SIZE - at}x").pack
         names = [*self._PLAIN, *(f"{name}.{part}" for name in self._TIMES for part in ("s", "ns"))]
-        self._order = [names.index(name) for name in order]
+        self._in_order = operator.itemgetter(*(names.index(name) for name in order))
 
     def __call__(self, found: Stat) -> bytes:
         atime, atime_ns = divmod(found.atime_ns, 10**9)
@@ -64,7 +65,7 @@ class _StatPacker:
             found.ino, found.mode, found.nlink, found.uid, found.gid, found.size, found.blocks,
             atime, atime_ns, mtime, mtime_ns, ctime, ctime_ns,
         )  # fmt: skip
-        return self._pack(*[values[index] for index in self._order])
+        return self._pack(*self._in_order(values))
 
 
 class Callbacks:

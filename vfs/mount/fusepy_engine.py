@@ -7,7 +7,7 @@ our own, and looks at requests first (`vfs.mount.requests`).
 What the operating system may keep: attributes and names for one second, so that a change made behind the mount
 (a person editing `/repo`) is seen after that; that a name is missing never, so that every try for what is
 hidden is on the log. Pages stay from one open to the next if size and modification time say that the content is
-the same (`auto_cache`, asked at every open).
+the same, as of the same second (`auto_cache`).
 """
 
 import contextlib
@@ -154,7 +154,7 @@ class FusepyEngine:
         if self._options.allow_other:
             yield "allow_other"
         if _LINUX:
-            yield from ("ac_attr_timeout=0", "atomic_o_trunc", "big_writes")
+            yield from ("atomic_o_trunc", "big_writes")
             yield from (f"max_read={_LARGEST}", f"max_write={_LARGEST}")
 
 

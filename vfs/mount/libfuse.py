@@ -15,7 +15,6 @@ __all__ = [
     "Channel",
     "ChannelOperations",
     "FileInfo",
-    "IoVector",
     "Stat",
     "StatVfs",
     "Timespecs",
@@ -32,13 +31,8 @@ operations_type: Any = fuse.fuse_operations
 Channel = ctypes.c_void_p
 
 
-class IoVector(ctypes.Structure):
-    """`struct iovec`."""
-
-    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
-
-
-CHANNEL_SEND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(IoVector), ctypes.c_size_t)
+CHANNEL_SEND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+"""What sends a reply: the channel, the address of an array of `struct iovec`, its length; 0 or a negative errno."""
 
 
 class ChannelOperations(ctypes.Structure):

@@ -19,6 +19,7 @@ import ctypes
 import errno
 import os
 import stat
+import struct
 import time
 from collections.abc import Callable
 
@@ -34,6 +35,7 @@ _BODY = wire.HEADER.size
 _HANDLE_AT = wire.HEADER.size
 _XATTR_AT = wire.HEADER.size + wire.GETXATTR_SIZE
 _USER = b"user."
+_VECTOR = struct.Struct("@NN")  # struct iovec: address and length
 _BY_NODE = frozenset({wire.GETATTR, wire.SETATTR, wire.OPENDIR, wire.ACCESS})
 """Requests about a node itself, not about a name in one, besides the opening of a file."""
 
@@ -187,10 +189,11 @@ class Requests:
             if not numbers:
                 del self._nodes[node]
 
-    def _observe(self, _channel: int, vectors: "ctypes._Pointer[libfuse.IoVector]", count: int) -> int:
+    def _observe(self, _channel: int, vectors: int, count: int) -> int:
         """Send a reply: a missing node as a stale one, and of a file that is made read off the node that it got."""
         try:
-            data = b"".join(ctypes.string_at(v.base, v.length) for v in (vectors[i] for i in range(count)))
+            places = _VECTOR.iter_unpack(ctypes.string_at(vectors, _VECTOR.size * count))
+            data = b"".join([ctypes.string_at(address, length) for address, length in places])
             if self._makes:
                 if count > 1:
                     self._made = wire.HANDLE.unpack_from(data, wire.OUT_HEADER.size)[0]
