@@ -25,6 +25,7 @@ from vfs.mount.caller import Caller
 from vfs.mount.engine import MountOptions
 from vfs.mount.invalidate import drop_names, drop_pages
 from vfs.mount.operations import Operations
+from vfs.mount.points import find_mount
 
 if TYPE_CHECKING:
     from vfs.mount.requests import Requests
@@ -144,8 +145,13 @@ class FusepyEngine:
 
     def unmount(self) -> None:
         """See `Engine.unmount`."""
-        fuse, self._fuse, self._fd = self._fuse, None, -1
-        if fuse is not None:
+        fuse, fd, self._fuse, self._fd = self._fuse, self._fd, None, -1
+        if fuse is None:
+            return
+        if _LINUX and find_mount(self._mount_point) is None:
+            # Gone here, but another namespace (a jail) may still hold it: that ends with the descriptor.
+            os.close(fd)
+        else:
             self._calls.teardown(fuse, self._where)
 
     def _mount_options(self) -> Iterator[str]:

@@ -13,7 +13,8 @@ from collections.abc import Callable
 __all__ = ["Watch"]
 
 _INTERVAL = 0.1
-_PATIENCE = 1.0
+_PATIENCE = 0.2
+"""Seconds until an unmounted mount is taken to live on in another namespace; else it ends with the unmounting."""
 
 
 class Watch:

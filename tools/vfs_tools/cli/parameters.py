@@ -185,7 +185,10 @@ def json_option(function: Function) -> Function:
 def in_session(function: Function) -> Function:
     """Give a command `--session` and `--trust`: whose eyes it looks with."""
     function = click.option(
-        "--trust", metavar="LEVEL", type=TRUST, help="Trust level of a session for this command alone."
+        "--trust",
+        metavar="LEVEL",
+        type=TRUST,
+        help="Trust level of the session that is started if none is named.",
     )(function)
     return click.option(
         "--session", "session_id", metavar="ID", type=SESSION_ID, help="The session to act in."

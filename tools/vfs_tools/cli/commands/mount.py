@@ -21,7 +21,7 @@ __all__ = ["mount", "umount"]
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path())
+@click.argument("directory", metavar="DIR")  # as text: click.Path would wait for a dead mount
 @in_session
 @click.option("--foreground", is_flag=True, help="Serve it from this process, until Ctrl-C.")
 @click.option(
@@ -48,13 +48,14 @@ def mount(
 
     with invocation.kernel(make=True, zones=dict(zones)) as kernel:
         session = invocation.enter(kernel, session_id, trust)
-        started = session_id is None
+        # Asked before: once the zones are there, looking at them waits for this very thread.
+        point = os.path.realpath(directory)
         done = False
 
         def ready() -> None:
             nonlocal done
             done = True
-            _tell(directory, session, as_json=as_json)
+            _tell(point, session, as_json=as_json)
             output.finish()
             if told is not None:
                 log = os.path.join(invocation.directory, ".sandbox", "mount.log")
@@ -63,7 +64,7 @@ def mount(
         try:
             serve(kernel, session, directory, ready=ready)
         except BaseException:
-            if started and not done:
+            if session_id is None and not done:
                 kernel.end(session.id)
             raise
 
@@ -115,8 +116,7 @@ class _Background:
         os.close(self._writer)
 
 
-def _tell(directory: str, session: "Session", *, as_json: bool) -> None:
-    point = os.path.realpath(directory)
+def _tell(point: str, session: "Session", *, as_json: bool) -> None:
     shown: dict[str, Any] = {
         "mount_point": point,
         "session_id": session.id,
@@ -131,7 +131,7 @@ def _tell(directory: str, session: "Session", *, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path())
+@click.argument("directory", metavar="DIR")  # as text: click.Path would wait for a dead mount
 @click.option("--force", is_flag=True, help="Even while programs are using it.")
 @json_option
 def umount(
