@@ -124,13 +124,13 @@ class Vfs:
             stderr=subprocess.PIPE,
         )
 
-    def at_terminal(self, *arguments: str, answer: str = "", columns: int = 120, **more: str) -> Done:
+    def at_terminal(self, *arguments: str, answer: str = "", **more: str) -> Done:
         """Run it on a terminal; both its streams are in `out`. `answer` is typed once it asks."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.chdir(self.directory)
             os.execve(VFS, [VFS, *arguments], {**self.environment, "TERM": "xterm-256color", **more})
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
         shown = b""
         deadline = time.monotonic() + 60
         try:

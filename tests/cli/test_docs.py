@@ -15,10 +15,9 @@ from vfs_tools.cli.app import cli
 from vfs_tools.cli.lazy import LazyGroup
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "COMMANDS.md").read_text()
-SECTIONS = {
-    heading: body
-    for heading, body in re.findall(r"^##+ `vfs ([a-z ]+)`\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL)
-}
+SECTIONS: dict[str, str] = dict(
+    re.findall(r"^##+ `vfs ([a-z ]+)`\n(.*?)(?=^##|\Z)", TEXT, re.MULTILINE | re.DOTALL)
+)
 CODES = {int(code): name for code, name in re.findall(r"^\| (\d+) \| ?(.*?) ?\|", TEXT, re.MULTILINE)}
 
 
@@ -45,7 +44,7 @@ def test_every_command_has_a_section_and_every_section_a_command() -> None:
 def test_a_section_names_the_options_there_are(
     path: tuple[str, ...],
     command: click.Command,
-    _summary: str,  # noqa: PT019 (a parameter)
+    _summary: str,
 ) -> None:
     assert options_in(SECTIONS[" ".join(path)]) == options_of(command)
 

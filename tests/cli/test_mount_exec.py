@@ -66,7 +66,7 @@ def test_mount_returns_once_it_answers_and_umount_ends_it(vfs: Vfs, point: Path)
 
 @needs_mount
 def test_mount_as_json_and_of_a_session_that_there_is(vfs: Vfs, point: Path, session: str) -> None:
-    told = vfs.real("mount", str(point), "--session", session, "--json").json
+    told = vfs("mount", str(point), "--session", session, "--json").json
     assert told["mount_point"] == str(point)
     assert (told["session_id"], told["trust_level"]) == (session, "session")
     os.kill(told["pid"], 0)
@@ -78,7 +78,7 @@ def test_mount_as_json_and_of_a_session_that_there_is(vfs: Vfs, point: Path, ses
 def test_a_zone_may_be_elsewhere(vfs: Vfs, point: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    vfs.real("mount", str(point), "--zone", f"repo=osfs://{elsewhere}", "--trust", "full")
+    vfs("mount", str(point), "--zone", f"repo=osfs://{elsewhere}", "--trust", "full")
     (point / "repo" / "here").write_text("x")
     vfs("umount", str(point))
     assert (elsewhere / "here").read_text() == "x"
@@ -89,7 +89,7 @@ def test_a_zone_may_be_elsewhere(vfs: Vfs, point: Path, tmp_path: Path) -> None:
 
 @needs_mount
 def test_demotion_reaches_a_live_mount(vfs: Vfs, point: Path) -> None:
-    session = vfs.real("mount", str(point), "--trust", "workspace", "--json").json["session_id"]
+    session = vfs("mount", str(point), "--trust", "workspace", "--json").json["session_id"]
     assert (point / "repo" / "README.md").read_text() == "hello\n"
     vfs("session", "demote", session, "session", "--reason", "enough")
     with pytest.raises(PermissionError):
@@ -113,7 +113,7 @@ def test_the_foreground_ends_with_ctrl_c(vfs: Vfs, point: Path) -> None:
 
 @needs_mount
 def test_a_dead_mount_is_cleared(vfs: Vfs, point: Path) -> None:
-    pid = vfs.real("mount", str(point), "--json").json["pid"]
+    pid = vfs("mount", str(point), "--json").json["pid"]
     os.kill(pid, signal.SIGKILL)
     until(lambda: not Path(f"/proc/{pid}").exists())
     vfs("umount", str(point))
@@ -122,7 +122,7 @@ def test_a_dead_mount_is_cleared(vfs: Vfs, point: Path) -> None:
 
 @needs_mount
 def test_a_busy_mount_is_named_with_what_uses_it_and_goes_by_force(vfs: Vfs, point: Path) -> None:
-    vfs.real("mount", str(point))
+    vfs("mount", str(point))
     with (point / "session" / "working" / "open").open("w"):
         done = vfs("umount", str(point), code=3)
         assert "is busy" in done.err
@@ -173,11 +173,11 @@ def test_exec_passes_streams_and_exit_code_and_tells_what_happened(bare: Vfs) ->
 @needs_jail
 def test_exec_writes_the_summary_for_programs(vfs: Vfs, tmp_path: Path) -> None:
     file = tmp_path / "summary.json"
-    done = vfs.real("exec", "--session", "mine", "--json", "--summary-json", str(file), "--", "true")
+    done = vfs("exec", "--session", "mine", "--json", "--summary-json", str(file), "--", "true")
     told = json.loads(done.err)
     assert told == json.loads(file.read_text())
     assert (told["session_id"], told["exit_code"], told["argv"]) == ("mine", 0, ["true"])
-    assert vfs.real("exec", "--quiet", "--session", "mine", "--", "echo", "hi").err == ""
+    assert vfs("exec", "--quiet", "--session", "mine", "--", "echo", "hi").err == ""
 
 
 @needs_jail
@@ -197,7 +197,7 @@ def test_exec_gives_what_the_options_say(vfs: Vfs) -> None:
         "/session/outputs",
         "--quiet",
     )
-    done = vfs.real(
+    done = vfs(
         "exec", *arguments, "--", "sh", "-c", script.replace("/opt-read", str(directory)), TWO="2", THREE="3"
     )
     assert done.out.splitlines() == ["1 2 none", "/session/outputs", "seen"]
@@ -205,30 +205,30 @@ def test_exec_gives_what_the_options_say(vfs: Vfs) -> None:
 
 @needs_jail
 def test_options_after_the_command_are_the_command_s(vfs: Vfs) -> None:
-    assert vfs.real("exec", "--quiet", "--", "echo", "--json", "--help").out == "--json --help\n"
-    assert vfs.real("exec", "--quiet", "echo", "--trust").out == "--trust\n"
+    assert vfs("exec", "--quiet", "--", "echo", "--json", "--help").out == "--json --help\n"
+    assert vfs("exec", "--quiet", "echo", "--trust").out == "--trust\n"
 
 
 @needs_jail
 def test_a_command_that_there_is_not(vfs: Vfs) -> None:
-    done = vfs.real("exec", "--", "no-such-program", code=127)
+    done = vfs("exec", "--", "no-such-program", code=127)
     assert done.err.splitlines()[0] == "vfs: command not found: `no-such-program`"
-    assert vfs.real("exec", "--json", "--", "no-such-program", code=127).error["code"] == "COMMAND_NOT_FOUND"
+    assert vfs("exec", "--json", "--", "no-such-program", code=127).error["code"] == "COMMAND_NOT_FOUND"
     (vfs.directory / "plain").write_text("echo x\n")
-    vfs.real("exec", "--trust", "workspace", "--", "/repo/plain", code=126)
+    vfs("exec", "--trust", "workspace", "--", "/repo/plain", code=126)
 
 
 @needs_jail
 def test_a_command_that_takes_too_long(vfs: Vfs) -> None:
-    done = vfs.real("exec", "--timeout", "0.3", "--", "sleep", "60", code=124)
+    done = vfs("exec", "--timeout", "0.3", "--", "sleep", "60", code=124)
     assert "was ended after its time-out" in done.err
 
 
 @needs_mount
 def test_exec_without_jail(vfs: Vfs) -> None:
-    done = vfs.real("exec", "--provider", "local", "--", "cat", "../../repo/README.md", code=None)
+    done = vfs("exec", "--provider", "local", "--", "cat", "../../repo/README.md", code=None)
     assert "local: not isolated" in done.err
-    assert "bubblewrap, local" in vfs.real("exec", "--provider", "chroot", "--", "true", code=17).err
+    assert "bubblewrap, local" in vfs("exec", "--provider", "chroot", "--", "true", code=17).err
 
 
 def test_exec_needs_a_command(vfs: Vfs) -> None:

@@ -172,7 +172,7 @@ def test_an_ended_session_is_not_promoted(vfs: Vfs, session: str) -> None:
 def stage(vfs: Vfs, message: str) -> str:
     home = Path(vfs.environment["VFS_HOME"])
     with open_sandbox(vfs.directory, trust_level="session", home=home) as sandbox:
-        files = [
+        files: list[dict[str, str | None]] = [
             {"repo_path": "README.md", "content": "new\n"},
             {"repo_path": "docs/a.md", "content": "a"},
             {"repo_path": "old.md", "content": None},

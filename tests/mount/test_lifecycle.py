@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -66,6 +67,23 @@ def test_a_signal_ends_it_though_programs_use_it_and_what_they_did_is_recorded(
     finally:
         with contextlib.suppress(OSError):  # the mount is gone, and says so
             os.close(fd)
+
+
+def test_it_ends_though_a_jail_still_holds_the_mount(mounted: Callable[..., Mount]) -> None:
+    if shutil.which("bwrap") is None:
+        pytest.skip("`bwrap` is not installed")
+    mount = mounted()
+    held = ["bwrap", "--ro-bind", "/", "/", "--unshare-pid", "--die-with-parent", "--chdir", str(mount.data)]
+    with subprocess.Popen([*held, "sh", "-c", "echo; exec sleep 60"], stdout=subprocess.PIPE) as jail:
+        try:
+            assert jail.stdout is not None
+            assert jail.stdout.readline() == b"\n"
+            mount.server.close()
+            assert mount.server._process.returncode == 0
+            assert find_mount(str(mount.root)) is None
+            assert rows(mount.kernel) == []
+        finally:
+            jail.kill()
 
 
 def test_unmounting_ends_the_server(mounted: Callable[..., Mount]) -> None:

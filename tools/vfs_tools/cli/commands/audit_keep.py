@@ -30,8 +30,8 @@ __all__ = ["export", "prune", "verify"]
 @filter_options
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Only the oldest N.")
 @click.option(
-    "--format", "form", metavar="FORM", type=click.Choice(["json", "jsonl", "csv"]), default="json", show_default=True,
-    help="json (an array), jsonl (an object a line) or csv.",
+    "--format", "form", metavar="FORM", type=click.Choice(["json", "jsonl", "csv"]),
+    default="json", show_default=True, help="json (an array), jsonl (an object a line) or csv.",
 )  # fmt: skip
 @click.option("-o", "--output", "out", metavar="FILE", help="Write FILE instead of standard output.")
 @json_option
