@@ -24,8 +24,8 @@ class Screen:
         self.before = termios.tcgetattr(self.inside)
         self.seen = ""
         self.process = subprocess.Popen(
-            project.argv(*argv, **options), cwd=ROOT, env={**project.env, "TERM": "xterm-test"},
-            stdin=self.inside, stdout=self.inside, stderr=self.inside, start_new_session=True,
+            ["setsid", "--ctty", "--", *project.argv(*argv, **options)], cwd=ROOT,
+            env={**project.env, "TERM": "xterm-test"}, stdin=self.inside, stdout=self.inside, stderr=self.inside,
         )  # fmt: skip
 
     def resize(self, rows: int, columns: int) -> None:
@@ -118,8 +118,8 @@ def test_a_shell_has_job_control(project: Project, screens: list[Screen]) -> Non
     screen = screens[-1]
     screen.type("PS1='$ '; echo rea''dy\n")
     screen.until("ready\r\n")
-    screen.type("sleep 1000\n")
-    screen.until("sleep 1000\r\n")
+    screen.type("sh -c 'echo go''ing; sleep 1000'\n")
+    screen.until("going\r\n")
     screen.type("\x1a")
     screen.until("Stopped")
     screen.type("kill -9 %1; wait %1; exit 3\n")

@@ -28,14 +28,18 @@ class Child:
         stdout: int | None = None,
         stderr: int | None = None,
         pass_fds: Sequence[int] = (),
+        own_session: bool = True,
     ) -> None:
-        """Start `argv`. Raises OSError if it cannot be executed."""
+        """Start `argv`. Raises OSError if it cannot be executed.
+
+        Without `own_session` it is left to `argv` to begin one, at once.
+        """
         self._ended, self._end = os.pipe()
         self._lock = threading.Lock()
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 argv, env=env, cwd=cwd, stdin=stdin, stdout=stdout, stderr=stderr, pass_fds=pass_fds,
-                start_new_session=True,
+                start_new_session=own_session,
             )  # fmt: skip
         except BaseException:
             os.close(self._ended)
@@ -89,9 +93,14 @@ class Child:
     def send(self, group: int, number: int) -> None:
         """Send a signal to a process group that lives and dies with the child."""
         with self._lock:  # the waiter takes it to reap: until then the number belongs to nobody else
-            if self._process.returncode is None:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(group, number)
+            if self._process.returncode is not None:
+                return
+            try:
+                os.killpg(group, number)
+            except ProcessLookupError:  # it has not come to beginning its session
+                os.kill(self.pid, number)
+            except PermissionError:  # it has become another user
+                return
 
     def kill(self) -> None:
         """Kill the child's process group."""

@@ -29,8 +29,9 @@ class LocalProcess(Child):
         """Start `argv`; `env` has the mark."""
         self._mark = f"{MARK}={env[MARK]}".encode()
         super().__init__(
-            argv, env=env, cwd=cwd, stdin=command.stdin, stdout=command.stdout, stderr=command.stderr
-        )
+            argv, env=env, cwd=cwd, stdin=command.stdin, stdout=command.stdout, stderr=command.stderr,
+            own_session=not command.terminal,
+        )  # fmt: skip
 
     def kill(self) -> None:
         """Kill the command, and what it has started that still carries its mark."""

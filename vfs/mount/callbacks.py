@@ -71,11 +71,13 @@ class _StatPacker:
 class Callbacks:
     """The callbacks over one session's operations; `table` is what libfuse is given.
 
+    `before` is called first in each of them.
+
     A method is named like the member of `struct fuse_operations` it serves. What is not here libfuse answers
     itself: locks are kept by the operating system, `ioctl`, `bmap` and `poll` are not supported.
     """
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, *, before: Callable[[], None] | None = None) -> None:
         self._operations = operations
         self._stat = _StatPacker()
         self._entry = libfuse.Stat()
@@ -89,7 +91,7 @@ class Callbacks:
         for name, prototype in ((field[0], field[1]) for field in libfuse.operations_type._fields_):
             method = getattr(type(self), name, None)
             if method is not None:
-                setattr(self.table, name, prototype(_guarded(getattr(self, name))))
+                setattr(self.table, name, prototype(_guarded(getattr(self, name), before)))
 
     # Metadata
 
@@ -253,11 +255,13 @@ class Callbacks:
         return 0
 
 
-def _guarded(method: Callable[..., int]) -> Callable[..., int]:
+def _guarded(method: Callable[..., int], before: Callable[[], None] | None) -> Callable[..., int]:
     """Make every exception, of whatever kind, the negative errno that libfuse understands."""
 
     def call(*arguments: Any) -> int:
         try:
+            if before is not None:
+                before()
             return method(*arguments)
         except OSError as error:
             return -(error.errno or errno.EIO)

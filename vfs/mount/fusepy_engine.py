@@ -54,7 +54,7 @@ class FusepyEngine:
         self._caller = caller
         self._mount_point = mount_point
         self._options = options
-        self._callbacks = callbacks.Callbacks(operations)
+        self._callbacks = callbacks.Callbacks(operations, before=None if _LINUX else self._ask_caller)
         self._fuse: int | None = None
         self._session = 0
         self._fd = -1
@@ -153,6 +153,10 @@ class FusepyEngine:
             os.close(fd)
         else:
             self._calls.teardown(fuse, self._where)
+
+    def _ask_caller(self) -> None:
+        """Ask libfuse who calls, where the loop is libfuse's own."""
+        self._caller.uid, _, self._caller.pid = self._calls.context()
 
     def _mount_options(self) -> Iterator[str]:
         yield from ("fsname=vfs", "subtype=vfs", "nosuid", "nodev", "hard_remove", "use_ino", "auto_cache")

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from vfs.doctor import require
@@ -137,7 +137,7 @@ class _Standing:
 
 
 @contextlib.contextmanager
-def _registered(kernel: "Kernel", session: "Session", point: str):  # type: ignore[no-untyped-def]
+def _registered(kernel: "Kernel", session: "Session", point: str) -> Iterator[None]:
     pid = os.getpid()
     with kernel.state.transaction() as database:
         database.execute(
