@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from vfs.kernel.kernel import Kernel
 from vfs.kernel.sandbox import Sandbox
@@ -66,7 +66,7 @@ class ApiFace:
 
 class ToolFace:
     name = "tool"
-    _VERDICTS = {"PERMISSION_DENIED": "denied", "SECURITY_VIOLATION": "denied", "NOT_FOUND": "missing"}
+    _VERDICTS: ClassVar = {"PERMISSION_DENIED": "denied", "SECURITY_VIOLATION": "denied", "NOT_FOUND": "missing"}
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._toolset = SandboxToolset(sandbox)

@@ -1,13 +1,8 @@
-"""Factories: a project directory, or nothing but memory, becomes a kernel and its sandboxes.
-
-A project's state lies in `P/.sandbox`, which no zone shows; what must be out of every agent's reach, the
-signing key and the signed heads of the audit log, in the user's own state directory (`VFS_HOME`).
-"""
+"""Factories: a project directory, or nothing but memory, becomes a kernel and its sandboxes."""
 
 import os
 import shutil
 import tempfile
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +11,6 @@ from vfs.kernel.audit import AuditLog
 from vfs.kernel.door import Approver
 from vfs.kernel.errors import ConfigError, SandboxError
 from vfs.kernel.kernel import Kernel
-from vfs.kernel.keys import SigningKey
 from vfs.kernel.ports import Backend
 from vfs.kernel.promotion import Promotions
 from vfs.kernel.sandbox import Sandbox
@@ -25,75 +19,16 @@ from vfs.kernel.state import Generation, StateDatabase
 from vfs.kernel.trees import make_dirs, remove_tree
 from vfs.kernel.trust import TrustLevel
 from vfs.kernel.zones import Zone
+from vfs.layout import Layout
 from vfs_backends.memory import MemoryBackend
 from vfs_backends.osfs import OsBackend
 from vfs_backends.prefix import PrefixBackend
 from vfs_backends.subset import SubsetBackend
 from vfs_backends.union import UnionBackend
 
-__all__ = [
-    "Layout",
-    "ProjectStorage",
-    "find_project",
-    "memory_sandbox",
-    "open_project",
-    "open_sandbox",
-    "vfs_home",
-]
+__all__ = ["ProjectStorage", "memory_sandbox", "open_project", "open_sandbox"]
 
 WORKSPACE_DIRS = ("cache/web", "cache/pdfs", "cache/attachments", "data")
-_MARKS = (".sandbox", FILE_NAME, ".git")
-
-
-def vfs_home() -> Path:
-    """Return where keys and signed heads are kept: `VFS_HOME`, or `vfs` in the user's state directory."""
-    if home := os.environ.get("VFS_HOME"):
-        return Path(home)
-    state = os.environ.get("XDG_STATE_HOME")
-    return (Path(state) if state else Path.home() / ".local" / "state") / "vfs"
-
-
-def find_project(start: Path | None = None) -> Path:
-    """Return the project `start` (else `VFS_PROJECT`, else the current directory) lies in.
-
-    That is the nearest directory upwards with a `.sandbox`, a `vfs.toml` or a `.git`; `start` itself if there
-    is none. Raises ConfigError if `start` is no directory.
-    """
-    start = Path(start or os.environ.get("VFS_PROJECT") or Path.cwd()).absolute()
-    if not start.is_dir():
-        raise ConfigError(f"there is no directory `{start}`", hint="name the project's directory")
-    for directory in (start, *start.parents):
-        if any((directory / mark).exists() for mark in _MARKS):
-            return directory
-    return start
-
-
-class Layout:
-    """Where a project's own files lie."""
-
-    def __init__(self, project: Path) -> None:
-        self.project = project
-        self.root = project / ".sandbox"
-        self.state = self.root / "state.db"
-        self.generation = self.root / "generation"
-        self.audit = self.root / "audit"
-
-    def make(self) -> None:
-        """Make the directories; `.sandbox` is the owner's alone and ignored by git."""
-        try:
-            self.root.mkdir(mode=0o700, exist_ok=True)
-            self.audit.mkdir(mode=0o700, exist_ok=True)
-            ignore = self.root / ".gitignore"
-            if not ignore.exists():
-                ignore.write_text("*\n")
-        except OSError as error:
-            raise ConfigError(
-                f"`{self.root}` cannot be made: {error.strerror}", hint="the project must be writable for you"
-            ) from error
-
-    def workspace(self, workspace_id: str) -> Path:
-        """Return where a workspace's zones lie; the default one is right under `.sandbox`."""
-        return self.root if workspace_id == DEFAULT_WORKSPACE else self.root / "workspaces" / workspace_id
 
 
 class ProjectStorage:
@@ -198,26 +133,24 @@ def open_project(
     if not directory.is_dir():
         raise ConfigError(f"there is no directory `{directory}`", hint="name the project's directory")
     settings = settings or load_settings(directory / FILE_NAME)
-    layout = Layout(directory)
+    layout = Layout(directory, home)
     layout.make()
     storage = ProjectStorage(layout, {**settings.zones, **(zones or {})})
-    return _assemble(layout, storage, settings, home or vfs_home(), approver)
+    return _assemble(layout, storage, settings, approver)
 
 
 def _assemble(
-    layout: Layout, storage: ProjectStorage, settings: Settings, home: Path, approver: Approver | None
+    layout: Layout, storage: ProjectStorage, settings: Settings, approver: Approver | None
 ) -> Kernel:
     policy = settings.policy()
     state = StateDatabase(layout.state)
     generation = Generation(layout.generation)
     try:
-        project_id = _project_id(state)
-        private = home / "projects" / project_id
-        key = _signing_key(private, layout)
+        key = layout.signing_key()
         log = AuditLog.open(
             layout.audit,
             signer=key,
-            heads=private / "heads.jsonl",
+            heads=layout.heads,
             durability=settings.audit.durability,
             heads_every=settings.audit.heads_every,
         )
@@ -231,35 +164,11 @@ def _assemble(
         log=log,
         policy=policy,
         storage=storage,
-        promotions=Promotions(state, key, project_id),
+        promotions=Promotions(state, key, layout.project_id),
         limits=settings.limits,
         approver=approver,
         record_looks=settings.audit.level == "all",
     )
-
-
-def _project_id(state: StateDatabase) -> str:
-    with state.transaction() as database:
-        database.execute(
-            "INSERT OR IGNORE INTO meta (key, value) VALUES ('project_id', ?)", (str(uuid.uuid4()),)
-        )
-    return str(state.query("SELECT value FROM meta WHERE key = 'project_id'")[0][0])
-
-
-def _signing_key(private: Path, layout: Layout) -> SigningKey:
-    """Return the project's key; made with the project, never silently again."""
-    path, public = private / "signing.pem", layout.root / "public.pem"
-    if path.exists():
-        return SigningKey.load(path)
-    if public.exists():
-        raise ConfigError(
-            f"the project's signing key `{path}` is missing",
-            hint="restore it, or set VFS_HOME to where it is; `vfs init --new-key` starts a new chain with a new key",
-        )
-    private.mkdir(mode=0o700, parents=True, exist_ok=True)
-    key = SigningKey.create(path)
-    public.write_text(key.public_pem)
-    return key
 
 
 def open_sandbox(
@@ -311,7 +220,7 @@ def memory_sandbox(
     directory that goes when the sandbox is closed.
     """
     directory = Path(tempfile.mkdtemp(prefix="vfs-memory-"))
-    layout = Layout(directory)
+    layout = Layout(directory, directory / "home")
     layout.make()
     storage = MemoryStorage(layout, {})
     for zone, files in ((Zone.REPO, repo), (Zone.WORKERS, workers)):
@@ -321,7 +230,7 @@ def memory_sandbox(
                 make_dirs(backend, path.rpartition("/")[0])
             backend.write_bytes(path, content.encode() if isinstance(content, str) else content)
     try:
-        kernel = _assemble(layout, storage, settings or Settings(), directory / "home", approver)
+        kernel = _assemble(layout, storage, settings or Settings(), approver)
         session = kernel.start(trust_level=TrustLevel(trust_level) if trust_level is not None else None)
     except SandboxError:
         storage.close()

@@ -88,7 +88,7 @@ def test_with_streams_that_are_no_terminal_there_is_none(project: Project) -> No
 
 def test_the_size_is_the_callers_and_follows_it(project: Project, screens: list[Screen]) -> None:
     screen = show(
-        screens, project, "trap 'stty size; exit' WINCH; stty size; while :; do sleep 1000 & wait; done"
+        screens, project, "trap 'stty size; exit 0' WINCH; stty size; while :; do sleep 1000 & wait; done"
     )
     screen.until("24 80")
     screen.resize(40, 132)
@@ -122,7 +122,13 @@ def test_a_shell_has_job_control(project: Project, screens: list[Screen]) -> Non
     screen.until("going\r\n")
     screen.type("\x1a")
     screen.until("Stopped")
-    screen.type("kill -9 %1; wait %1; exit 3\n")
+    screen.until("bash-")
+    screen.type("fg\n")
+    screen.until("sleep 1000'\r\n")
+    screen.type("\x03")
+    screen.until("^C")
+    screen.until("bash-")
+    screen.type("exit 3\n")
     assert screen.end() == 3
 
 

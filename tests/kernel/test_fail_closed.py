@@ -125,7 +125,7 @@ def test_a_lost_signing_key_is_named_and_not_made_again(tmp_path: Path) -> None:
     open_sandbox(tmp_path).close()
     (key,) = Path(os.environ["VFS_HOME"]).rglob("signing.pem")
     key.unlink()
-    with pytest.raises(SandboxError, match="signing key .* is missing") as caught:
+    with pytest.raises(SandboxError, match=r"signing key .* is missing") as caught:
         open_sandbox(tmp_path)
     assert caught.value.hint
     assert not key.exists()

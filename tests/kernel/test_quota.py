@@ -15,7 +15,7 @@ from vfs.project import memory_sandbox, open_sandbox
 
 
 def settings(size: int) -> Settings:
-    return Settings.model_validate({"quota": {"session": size, "workspace": size}})
+    return Settings.parse({"quota": {"session": size, "workspace": size}})
 
 
 @pytest.mark.parametrize("size", [1, 999, 1000])
@@ -97,8 +97,8 @@ def test_a_ledger_never_exceeds_and_never_refuses_what_fits(tmp_path_factory, ch
     state = StateDatabase(tmp_path_factory.mktemp("ledger") / "state.db")
     ledgers = [Ledger(state, "scope", 1000, lambda: 0) for _ in range(2)]
     used = 0
-    for number, change in enumerate(changes):
-        change = max(change, -used)
+    for number, drawn in enumerate(changes):
+        change = max(drawn, -used)
         ledger = ledgers[0 if number < len(changes) // 2 else 1]
         if number == len(changes) // 2:
             ledgers[0].settle()

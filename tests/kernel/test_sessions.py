@@ -20,7 +20,7 @@ from vfs.project import memory_sandbox, open_project, open_sandbox
 def test_what_is_no_session_id_is_refused(disk: DiskWorld, text: str) -> None:
     assert not is_session_id(text)
     kernel = disk.sandbox().kernel
-    with pytest.raises(SessionError, match="is not a session id|no session"):
+    with pytest.raises(SessionError, match=r"is not a session id|no session"):
         kernel.start(session_id=text) if text else kernel.sessions.get(text)
 
 
@@ -153,7 +153,7 @@ def test_an_ended_session_may_do_nothing_more(world: World) -> None:
 
 
 def test_a_session_expires_by_its_ttl_and_lives_on_when_it_is_resumed(disk: DiskWorld) -> None:
-    settings = Settings.model_validate({"session": {"ttl": 0.2}})
+    settings = Settings.parse({"session": {"ttl": 0.2}})
     with open_sandbox(disk.project, settings=settings, session_id="short") as sandbox:
         sandbox.write("x", "1")
         deadline = time.monotonic() + 10

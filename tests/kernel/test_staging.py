@@ -134,7 +134,7 @@ def test_a_stage_that_fails_half_way_leaves_nothing(tmp_path) -> None:
     from vfs.config import Settings
     from vfs.project import open_sandbox
 
-    settings = Settings.model_validate({"quota": {"staged": 1000}})
+    settings = Settings.parse({"quota": {"staged": 1000}})
     with open_sandbox(tmp_path, settings=settings) as sandbox:
         with pytest.raises(QuotaExceededError):
             sandbox.stage(

@@ -97,8 +97,9 @@ class Child:
                 return
             try:
                 os.killpg(group, number)
-            except ProcessLookupError:  # it has not come to beginning its session
-                os.kill(self.pid, number)
+            except ProcessLookupError:
+                if group == self.pid:  # it has not come to beginning its session
+                    os.kill(self.pid, number)
             except PermissionError:  # it has become another user
                 return
 

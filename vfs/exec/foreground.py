@@ -14,7 +14,7 @@ from vfs.exec.summary import Summary, summarize
 from vfs.exec.terminal import Terminal, is_interactive
 from vfs.kernel.audit import AuditFilter
 from vfs.kernel.zones import Zone
-from vfs.project import Layout
+from vfs.layout import Layout
 
 __all__ = ["Report", "run"]
 

@@ -28,7 +28,8 @@ from vfs.kernel.sandbox import Sandbox
 from vfs.kernel.sessions import DEFAULT_WORKSPACE, Session
 from vfs.kernel.trust import TrustLevel
 from vfs.kernel.zones import Zone
-from vfs.project import Layout, open_project, vfs_home
+from vfs.layout import Layout, vfs_home
+from vfs.project import open_project
 
 __all__ = ["ExecOptions", "ExecResult", "SandboxService"]
 

@@ -114,7 +114,7 @@ def summarize(
         refusals=_refusals(entries, trust_level, {rule.name: rule for rule in rules}),
         staged=_staged(changed),
         outputs=str(outputs) if outputs is not None else None,
-        resume=f"vfs exec --session {session_id} -- {shlex.quote(argv[0])}",
+        resume=f"vfs exec --session {session_id} -- …",
     )
 
 

@@ -56,6 +56,14 @@ class Claim(NamedTuple):
     path: VirtualPath
 
 
+class Memory(dict[tuple[Operation, str], Claim]):
+    """What was plainly allowed, by right and path as it was written; bounded."""
+
+    def keep(self, path: str, claim: Claim) -> None:
+        """Remember a claim under the path as it was written."""
+        _remember(self, (claim.operation, path), claim)
+
+
 class Look(NamedTuple):
     """A look that was granted; `only_directories`: of anything else the session may not know."""
 
@@ -99,7 +107,7 @@ class _Standing(NamedTuple):
     """When it expires, in seconds since the epoch; infinity never, 0 already over."""
     foreign: dict[str, bool]
     """Names under /session that were looked up: are they another session's id?"""
-    admitted: dict[tuple[Operation, str], Claim]
+    admitted: "Memory"
     """What was plainly allowed, by the path as it was written."""
     looked: dict[str, VirtualPath]
     """What may plainly be looked at, by the path as it was written."""
@@ -230,8 +238,16 @@ class Door:
             claim = Claim(operation, self.locate(path, operation, action))
             decision = self.demand(action, claim)
             if decision.allowed and not decision.create_only:
-                _remember(standing.admitted, (operation, path), claim)
+                standing.admitted.keep(path, claim)
         return claim
+
+    def memory(self) -> "Memory":
+        """Return what was plainly allowed so far, as the session stands now.
+
+        Take it before deciding and add to it afterwards: what was decided while the session changed is then
+        kept with what held before, which nobody asks again.
+        """
+        return self._now().admitted
 
     def demand_move(self, action: str, path: VirtualPath) -> None:
         """Refuse to move the directory `path` where that would dodge a path rule."""
@@ -358,7 +374,7 @@ class Door:
             lease=self._lease,
         )
         closes_at = float("inf") if session.expires_at is None else session.expires_at.timestamp()
-        return _Standing(epoch, session, recorder, 0.0 if session.ended_at else closes_at, {}, {}, {})
+        return _Standing(epoch, session, recorder, 0.0 if session.ended_at else closes_at, {}, Memory(), {})
 
     def _over(self, standing: _Standing) -> SessionError:
         """Record that a session that is over tried something, and return the error."""

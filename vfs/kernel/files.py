@@ -141,65 +141,63 @@ class Files:
 
         Where the session may only add, the file must not exist yet, and the handle is what it has of it.
         """
-        writes = flags & os.O_ACCMODE != os.O_RDONLY or flags & (os.O_CREAT | os.O_TRUNC)
-        where = self._locate(path, WRITE if writes else READ, "open")
-        self._refuse_top(where, "open", errno.EISDIR)
-        claims = []
-        if flags & os.O_ACCMODE != os.O_WRONLY:
-            claims.append(Claim(READ, where))
-        if writes:
-            claims.append(Claim(WRITE, where))
+        path = _absolute(path)
         creates = bool(flags & os.O_CREAT)
-        for claim in claims:
-            decision = self.door.demand("open", claim, creates=creates)
-            if decision.create_only and claim.operation is WRITE:
-                self._demand_absent("open", where)
-                flags |= os.O_EXCL
-        return self._open(where, claims, flags, mode)
+        operations = _operations_of(flags)
+        memory = self.door.memory()
+        claims = [claim for one in operations if (claim := memory.get((one, path))) is not None]
+        if len(claims) < len(operations):
+            where = self._locate(path, operations[-1], "open")
+            self._refuse_top(where, "open", errno.EISDIR)
+            claims = [Claim(operation, where) for operation in operations]
+            for claim in claims:
+                decision = self.door.demand("open", claim, creates=creates)
+                if decision.create_only and claim.operation is WRITE:
+                    self._demand_absent("open", where)
+                    flags |= os.O_EXCL
+                elif decision.allowed:
+                    memory.keep(path, claim)
+        return self._open(claims, flags, mode)
 
-    def _open(self, where: VirtualPath, claims: list[Claim], flags: int, mode: int) -> Handle:
-        """Act on what was granted: a write is on the log before the file is touched."""
-        backend = self._backend(where.zone)
+    def _open(self, claims: list[Claim], flags: int, mode: int) -> Handle:
+        """Act on what was granted: a write is on the log before the file is touched, a read after."""
+        where = claims[0].path
+        zone, text = where.zone, str(where)
+        backend, account = self._backend(zone), self._account(where)
         recorder, actor = self.door.recorder(), self.door.actor()
-        text, zone = str(where), where.zone
         action = "create" if flags & os.O_CREAT else "open"
         ahead = claims[-1].operation is WRITE
-        sequences: list[int] = []
 
-        def record(outcome: str | None) -> None:
-            sequences.extend(
+        def record(outcome: str | None) -> list[int]:
+            return [
                 recorder.entry(operation, action, text, zone, True, actor=actor, outcome=outcome,
                                pending=outcome is None)
                 for operation, _ in claims
-            )  # fmt: skip
+            ]  # fmt: skip
 
-        account = self._account(where)
-        if ahead:
-            record(None)
+        sequences = record(None) if ahead else []
         try:
             if flags & os.O_TRUNC and account is not None:
                 self._give_back(where, account)
             file = backend.open(where.rest, flags, mode)
         except OSError as error:
-            failure = from_os_error(error, str(where))
-            if ahead:
-                for sequence in sequences:
-                    recorder.outcome(sequence, failure.code)
-            elif error.errno != errno.ELOOP:
+            failure = from_os_error(error, text)
+            for sequence in sequences:
+                recorder.outcome(sequence, failure.code)
+            if not ahead and error.errno != errno.ELOOP:
                 record(failure.code)
             raise failure from error
         try:
             if not ahead:
-                record(None)
+                sequences = record(None)
             if zone is Zone.STAGED and flags & os.O_CREAT:
                 self._on_staged(where.rest)
-            inode = _inode(file.stat().ino, where.zone)
         except BaseException:
             file.close()
             raise
         return Handle(
             file, door=self.door, recorder=recorder, claims=claims, sequences=sequences, account=account,
-            inode=inode, appends=bool(flags & os.O_APPEND),
+            number=lambda inode: _inode(inode, zone), appends=bool(flags & os.O_APPEND),
         )  # fmt: skip
 
     def read_bytes(self, path: str) -> bytes:
@@ -258,7 +256,7 @@ class Files:
             where = where.parent
         for directory in reversed(missing):
             try:
-                self.make_dir(str(directory))
+                self.make_dir(str(directory), 0o755)
             except FileExistsError:
                 if not self._is_dir(directory):
                     raise
@@ -515,6 +513,14 @@ class Files:
             raise FileSystemError(
                 errno.EXDEV, f"`{old}` and `{new}` are in different zones", str(new), hint="copy instead"
             )
+
+
+def _operations_of(flags: int) -> tuple[Operation, ...]:
+    """Return the rights that an open with these flags takes; writing, if it is one of them, last."""
+    access = flags & os.O_ACCMODE
+    if access == os.O_RDONLY and not flags & (os.O_CREAT | os.O_TRUNC):
+        return (READ,)
+    return (WRITE,) if access == os.O_WRONLY else (READ, WRITE)
 
 
 def _absolute(path: str) -> str:

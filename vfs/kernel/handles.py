@@ -1,7 +1,7 @@
 """Open files: what was granted at the open is granted again at each use after the rules changed."""
 
 import errno
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -44,7 +44,7 @@ class Handle:
         claims: Sequence[Claim],
         sequences: Sequence[int],
         account: Account | None,
-        inode: int,
+        number: Callable[[int], int],
         appends: bool,
     ) -> None:
         self._file = file
@@ -53,7 +53,7 @@ class Handle:
         self._claims = claims
         self._sequences = sequences
         self._account = account
-        self._inode = inode
+        self._number = number
         self._appends = appends
         self._epoch = door.epoch()
         self._wrote = False
@@ -115,7 +115,7 @@ class Handle:
     def stat(self) -> Stat:
         """Return the metadata now; a handle may always know of its own file."""
         found = self._file.stat()
-        return Stat(found[0], found[1], self._inode, *found[3:])
+        return Stat(found[0], found[1], self._number(found[2]), *found[3:])
 
     def set_times(self, atime_ns: int | None, mtime_ns: int | None) -> None:
         """Set the times given."""

@@ -4,11 +4,12 @@
 answers can be kept. A rule that errors denies.
 """
 
+import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from vfs.kernel.paths import VirtualPath, printable
-from vfs.kernel.rules import FORBIDS, Effect, Rule, compile_rules
+from vfs.kernel.rules import FORBIDS, Effect, Rule, compile_rules, covering
 from vfs.kernel.trust import MATRIX, Operation, TrustLevel, ZoneConfig
 from vfs.kernel.zones import Zone
 
@@ -49,7 +50,7 @@ class Policy:
     def __init__(self, rules: tuple[Rule, ...] | None = None) -> None:
         self.rules = compile_rules() if rules is None else rules
         self._bearing = {
-            (level, operation, zone): tuple(r for r in self.rules if _may_bear(r, level, operation, zone))
+            (level, operation, zone): _bearing(self.rules, level, operation, zone)
             for level in TrustLevel
             for operation in Operation
             for zone in Zone
@@ -68,9 +69,11 @@ class Policy:
             return _refusal(level, operation, config)
         if not path.rest and operation is Operation.DELETE:
             return Decision(False, "root", f"the zone `/{zone}` itself cannot be removed or moved")
-        rules = self._bearing[level, operation, zone]
-        if rules and (verdict := _narrow(rules, operation, str(path))) is not None:
-            return verdict
+        rules, any_of_them = self._bearing[level, operation, zone]
+        if rules:
+            text = str(path)
+            if any_of_them.match(text) and (verdict := _narrow(rules, operation, text)) is not None:
+                return verdict
         if operation is Operation.WRITE:
             return Decision(
                 True, "matrix", create_only=config.create_only, requires_approval=config.requires_approval
@@ -107,6 +110,14 @@ def _narrow(rules: tuple[Rule, ...], operation: Operation, text: str) -> Decisio
         if covers:
             return _by_rule(rule, operation, text)
     return None
+
+
+def _bearing(
+    rules: tuple[Rule, ...], level: TrustLevel, operation: Operation, zone: Zone
+) -> tuple[tuple[Rule, ...], re.Pattern[str]]:
+    """Return the rules that can have a say on such requests, and one pattern for what any of them covers."""
+    bearing = tuple(rule for rule in rules if _may_bear(rule, level, operation, zone))
+    return bearing, covering(pattern for rule in bearing for pattern in rule.patterns)
 
 
 def _may_bear(rule: Rule, level: TrustLevel, operation: Operation, zone: Zone) -> bool:

@@ -88,6 +88,23 @@ def _heads(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def covering(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Return one regular expression for what any of the patterns covers.
+
+    Patterns that begin alike up to their last `**` share that beginning, so that many rules over `/repo/**`
+    cost little more than one.
+    """
+    tails: dict[str, list[str]] = {}
+    for pattern in patterns:
+        head, found, tail = pattern.rpartition("/**/")
+        tails.setdefault(head + "/**" if found else "", []).append("/" + tail if found else pattern)
+    bodies = [
+        _translate(head) + "(?:" + "|".join(_translate(tail) for tail in found) + ")"
+        for head, found in tails.items()
+    ]
+    return re.compile(f"(?:{'|'.join(bodies)})(?:/|$)" if bodies else r"(?!)", re.IGNORECASE | re.DOTALL)
+
+
 @lru_cache(maxsize=256)
 def _regex(patterns: tuple[str, ...], *, below: bool = True) -> re.Pattern[str]:
     body = "|".join(_translate(pattern) for pattern in patterns)

@@ -43,6 +43,10 @@ __all__ = ["FileStat", "Sandbox"]
 
 T = TypeVar("T")
 
+# No umask bears on what the kernel makes, so these are what a usual one leaves.
+_FILE_MODE = 0o644
+_DIRECTORY_MODE = 0o755
+
 
 class FileStat(NamedTuple):
     """Metadata of a file or directory (seed 001, FileStat); `mode` is `st_mode`."""
@@ -127,7 +131,7 @@ class Sandbox:
     ) -> IO[Any]:
         """Open a file as the builtin `open` does; text is UTF-8 unless `encoding` says otherwise."""
         flags = flags_of(mode)
-        handle = self._following(self._absolute(path), lambda p: self.files.open(p, flags))
+        handle = self._following(self._absolute(path), lambda p: self.files.open(p, flags, _FILE_MODE))
         return open_stream(
             handle, flags, mode, encoding=encoding, errors=errors, newline=newline, buffering=buffering
         )
@@ -186,7 +190,7 @@ class Sandbox:
         if parents:
             self.files.make_dirs(absolute)
         else:
-            self.files.make_dir(absolute)
+            self.files.make_dir(absolute, _DIRECTORY_MODE)
 
     def move(self, source: str, target: str, *, overwrite: bool = True) -> None:
         """Move a file or directory; between zones it is copied and then removed."""

@@ -175,5 +175,5 @@ def _explain(error: sqlite3.Error) -> tuple[str, str]:
     if "unable to open" in text:
         return "cannot be opened", "check that its directory exists and is yours"
     if "malformed" in text or "not a database" in text:
-        return "is damaged", "move it aside and run `vfs init`; files in the zones are not touched by that"
+        return "is damaged", "move it aside: sessions and staged commits are then unknown, their files stay"
     return "failed", "run `vfs doctor`"

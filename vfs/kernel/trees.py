@@ -14,7 +14,7 @@ def make_dirs(tree: Backend, path: str) -> None:
     for end in range(1, len(names) + 1):
         above = "/".join(names[:end])
         try:
-            tree.make_dir(above)
+            tree.make_dir(above, 0o755)
         except OSError:
             # A read-only or fixed directory may refuse to be made and be there all the same.
             if not stat.S_ISDIR(tree.stat(above).mode):

@@ -31,7 +31,7 @@ class Invocation:
     @cached_property
     def directory(self) -> Path:
         """Return the project's directory. Raises ConfigError if the one named is none."""
-        from vfs.project import find_project
+        from vfs.layout import find_project
 
         return find_project(self.project)
 

@@ -18,7 +18,6 @@ from vfs_tools.cli.invocation import Invocation
 from vfs_tools.cli.outfile import whole_file
 from vfs_tools.cli.parameters import DURATION, json_option, pass_invocation
 from vfs_tools.cli.progress import counting
-from vfs_tools.cli.project_id import read_project_id
 
 if TYPE_CHECKING:
     from vfs.kernel.audit import VerifyReport
@@ -131,16 +130,15 @@ class _Evidence(NamedTuple):
 
 def _own(invocation: Invocation, key: str | None, heads: str | None) -> _Evidence:
     """Return the project's log, and key and heads from where no agent reaches them, if they are there."""
-    from vfs.project import Layout, vfs_home
+    from vfs.layout import Layout
 
     invocation.require_project()
     layout = Layout(invocation.directory)
-    private = vfs_home() / "projects" / (read_project_id(layout.state) or "-")
-    kept = [path for path in (private / "signing.pem.pub", layout.root / "public.pem") if path.exists()]
-    signed = private / "heads.jsonl"
+    kept = [path for path in (layout.private / "signing.pem.pub", layout.public_key) if path.exists()]
+    signed = layout.heads
     return _Evidence(
         str(layout.audit),
-        key or str(kept[0] if kept else layout.root / "public.pem"),
+        key or str(kept[0] if kept else layout.public_key),
         heads or (str(signed) if signed.exists() else None),
     )
 

@@ -12,8 +12,7 @@ from vfs_tools.cli.invocation import Invocation
 from vfs_tools.cli.parameters import json_option, pass_invocation
 
 if TYPE_CHECKING:
-    from vfs.project import Layout
-    from vfs_tools.cli.rekey import PutAside
+    from vfs.layout import Layout, PutAside
 
 __all__ = ["TEMPLATE", "init"]
 
@@ -72,7 +71,7 @@ def init(
     What is there already stays as it is. The directory is `--project`, or the nearest one upwards with a
     `.sandbox`, a `vfs.toml` or a `.git`, or the current one.
     """
-    from vfs.project import Layout, vfs_home
+    from vfs.layout import Layout, vfs_home
 
     directory = invocation.directory
     settings = directory / "vfs.toml"
@@ -109,12 +108,8 @@ def init(
 
 
 def _replace_key(layout: "Layout", *, yes: bool) -> "PutAside":
-    from vfs.project import vfs_home
-    from vfs_tools.cli.project_id import read_project_id
-    from vfs_tools.cli.rekey import put_aside
-
     confirm("put the audit log of the lost key aside, and begin a new one with a new key?", yes=yes)
-    return put_aside(layout, vfs_home() / "projects" / (read_project_id(layout.state) or "-"))
+    return layout.put_chain_aside()
 
 
 def _write(settings: Path) -> None:
