@@ -91,7 +91,7 @@ def test_a_zone_may_be_elsewhere(vfs: Vfs, point: Path, tmp_path: Path) -> None:
 def test_demotion_reaches_a_live_mount(vfs: Vfs, point: Path) -> None:
     session = vfs("mount", str(point), "--trust", "workspace", "--json").json["session_id"]
     assert (point / "repo" / "README.md").read_text() == "hello\n"
-    vfs("session", "demote", session, "session", "--reason", "enough")
+    vfs("session", "demote", session, "--to", "session", "--reason", "enough")
     with pytest.raises(PermissionError):
         (point / "repo" / "README.md").read_text()
     vfs("umount", str(point))

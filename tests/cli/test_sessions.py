@@ -12,7 +12,7 @@ from vfs.project import open_sandbox
 
 
 def token_for(vfs: Vfs, session: str, level: str, *options: str) -> str:
-    return vfs("session", "promote", session, level, "--reason", "r", "--print-token", *options).out.strip()
+    return vfs("session", "promote", session, "--to", level, "--reason", "r", "--print-token", *options).out.strip()
 
 
 def test_list_shows_open_sessions_and_with_all_those_that_ended(vfs: Vfs, session: str) -> None:
@@ -56,7 +56,7 @@ def test_a_session_that_there_is_not(vfs: Vfs, command: str) -> None:
 
 def test_promote_takes_effect_and_is_recorded(vfs: Vfs, session: str) -> None:
     vfs("cat", "/repo/README.md", "--session", session, code=13)
-    done = vfs("session", "promote", session, "workspace", "--reason", "has to read the code", "--yes")
+    done = vfs("session", "promote", session, "--to", "workspace", "--reason", "has to read the code", "--yes")
     assert done.out.startswith(f"{session}: session -> workspace, by ")
     assert vfs("cat", "/repo/README.md", "--session", session).out == "hello\n"
     (row,) = rows(vfs, "--operation", "promote")
@@ -68,7 +68,7 @@ def test_promote_takes_effect_and_is_recorded(vfs: Vfs, session: str) -> None:
 
 
 def test_promote_asks_at_a_terminal(vfs: Vfs, session: str) -> None:
-    arguments = ("session", "promote", session, "full", "--reason", "trusted")
+    arguments = ("session", "promote", session, "--to", "full", "--reason", "trusted")
     refused = vfs.at_terminal(*arguments, answer="n\n")
     assert refused.code == 1
     assert f"raise {session} from `session` to `full`?" in refused.out
@@ -80,24 +80,24 @@ def test_promote_asks_at_a_terminal(vfs: Vfs, session: str) -> None:
 
 
 def test_ctrl_c_at_the_question_changes_nothing(vfs: Vfs, session: str) -> None:
-    done = vfs.at_terminal("session", "promote", session, "full", "--reason", "x", answer="\x03")
+    done = vfs.at_terminal("session", "promote", session, "--to", "full", "--reason", "x", answer="\x03")
     assert done.code == 130
     assert "vfs: interrupted" in done.out
     assert vfs("session", "show", session, "--json").json["trust_level"] == "session"
 
 
 def test_promote_without_terminal_needs_yes_and_always_a_reason(vfs: Vfs, session: str) -> None:
-    done = vfs("session", "promote", session, "full", "--reason", "x", code=2)
+    done = vfs("session", "promote", session, "--to", "full", "--reason", "x", code=2)
     assert "`--yes` does it without asking" in done.err
-    assert "with `--reason` why" in vfs("session", "promote", session, "full", "--yes", code=2).err
+    assert "with `--reason` why" in vfs("session", "promote", session, "--to", "full", "--yes", code=2).err
     assert "with `--reason` why" in vfs("session", "promote", session, code=2).err
     assert vfs("session", "show", session, "--json").json["trust_level"] == "session"
 
 
 def test_promote_to_what_it_has_is_a_conflict(vfs: Vfs, session: str) -> None:
-    done = vfs("session", "promote", session, "untrusted", "--reason", "x", "--yes", code=8)
+    done = vfs("session", "promote", session, "--to", "untrusted", "--reason", "x", "--yes", code=8)
     assert "`vfs session demote` lowers it" in done.err
-    vfs("session", "promote", session, "session", "--reason", "x", "--yes", code=8)
+    vfs("session", "promote", session, "--to", "session", "--reason", "x", "--yes", code=8)
 
 
 def test_a_printed_token_is_for_a_program(vfs: Vfs, session: str) -> None:
@@ -107,7 +107,7 @@ def test_a_printed_token_is_for_a_program(vfs: Vfs, session: str) -> None:
     with open_sandbox(vfs.directory, session_id=session, home=home) as sandbox:
         sandbox.promote(token)
         assert sandbox.read("/repo/README.md") == "hello\n"
-    told = vfs("session", "promote", session, "full", "--reason", "r", "--print-token", "--json").json
+    told = vfs("session", "promote", session, "--to", "full", "--reason", "r", "--print-token", "--json").json
     assert (told["session_id"], told["trust_level"]) == (session, "full")
 
 
@@ -155,17 +155,17 @@ def test_an_expired_token_does_not_hold(vfs: Vfs, session: str) -> None:
 
 def test_demote_needs_no_token_and_never_raises(vfs: Vfs) -> None:
     session = start_session(vfs, "workspace")
-    done = vfs("session", "demote", session, "untrusted", "--reason", "strange output")
+    done = vfs("session", "demote", session, "--to", "untrusted", "--reason", "strange output")
     assert done.out.startswith(f"{session}: workspace -> untrusted, by ")
     vfs("cat", "/repo/README.md", "--session", session, code=13)
-    assert "needs a token" in vfs("session", "demote", session, "full", "--reason", "x", code=13).err
+    assert "needs a token" in vfs("session", "demote", session, "--to", "full", "--reason", "x", code=13).err
     (row,) = rows(vfs, "--operation", "demote")
     assert row["metadata"]["reason"] == "strange output"
 
 
 def test_an_ended_session_is_not_promoted(vfs: Vfs, session: str) -> None:
     assert vfs("session", "end", session).out == f"{session} has ended; `vfs gc` removes its files\n"
-    done = vfs("session", "promote", session, "full", "--reason", "x", "--yes", code=11)
+    done = vfs("session", "promote", session, "--to", "full", "--reason", "x", "--yes", code=11)
     assert f"session `{session}` is ended" in done.err
 
 

@@ -100,7 +100,7 @@ def show(
 
 @click.command()
 @click.argument("session_id", metavar="ID", type=SESSION_ID)
-@click.argument("level", metavar="LEVEL", type=TRUST, required=False)
+@click.option("--to", "level", metavar="LEVEL", type=TRUST, help="The trust level it is to have.")
 @click.option("--reason", metavar="TEXT", help="Why; it goes on the audit log.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--print-token", is_flag=True, help="Only write the token, for a program to redeem.")
@@ -121,7 +121,7 @@ def promote(
     token: str | None,
     as_json: bool,  # noqa: FBT001 (as above)
 ) -> None:
-    """Raise the trust of session ID to LEVEL: untrusted, session, workspace or full.
+    """Raise the trust of session ID.
 
     This signs a token that counts once and redeems it. With `--print-token` it is written instead, to be given
     to `sandbox.promote(token)`; with `--token` one that was made before is redeemed.
@@ -129,7 +129,7 @@ def promote(
     if token is not None and (level is not None or print_token):
         raise click.UsageError("`--token` says the level itself, and cannot be printed")
     if token is None and (level is None or not reason):
-        raise click.UsageError("name the LEVEL, and with `--reason` why")
+        raise click.UsageError("say with `--to` which level, and with `--reason` why")
     with invocation.kernel() as kernel:
         before = kernel.sessions.get(session_id)
         if token is None:
@@ -175,7 +175,7 @@ def _print_token(token: str, before: "Session", level: TrustLevel, *, as_json: b
 
 @click.command()
 @click.argument("session_id", metavar="ID", type=SESSION_ID)
-@click.argument("level", metavar="LEVEL", type=TRUST)
+@click.option("--to", "level", metavar="LEVEL", type=TRUST, required=True, help="The trust level it is to have.")
 @click.option("--reason", metavar="TEXT", required=True, help="Why; it goes on the audit log.")
 @json_option
 @pass_invocation
@@ -186,7 +186,7 @@ def demote(
     reason: str,
     as_json: bool,  # noqa: FBT001 (click passes by name)
 ) -> None:
-    """Lower the trust of session ID to LEVEL, on live mounts and open files too; that needs no token."""
+    """Lower the trust of session ID, on live mounts and open files too; that needs no token."""
     from vfs.kernel.kernel import person
 
     with invocation.kernel() as kernel:
