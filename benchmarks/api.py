@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.rows import Row, compared, interleave
+from benchmarks.rows import Audit, Row, compared, interleave
 from benchmarks.unrecorded import open_unrecorded
 from vfs.kernel.sandbox import Sandbox
 from vfs.kernel.trust import Operation, TrustLevel
@@ -116,14 +116,14 @@ def _files(base: Path, rounds: int) -> list[Row]:
     medians = interleave(subjects, rounds)
     for kernel in kernels.values():
         kernel.close()
-    audit = {"vfs": "on", "vfs unrecorded": "off", "vfs unrecorded, no rules": "off"}
+    audit: dict[str, Audit] = {"vfs": "on", "vfs unrecorded": "off", "vfs unrecorded, no rules": "off"}
     return compared(
         "api",
         medians,
         native="os.open/read/write",
         audit=audit,
         unit="µs/file",
-        scale=1e6 / FILES,  # type: ignore[arg-type]
+        scale=1e6 / FILES,
     )
 
 

@@ -78,8 +78,8 @@ def _round(place: Path, template: Path) -> Mapping[str, float]:
             os.stat(path)
     with timed("read 1,000 × 4 KiB"):
         for path in paths:
-            with open(path, "rb") as file:
-                file.read()
+            with open(path, "rb") as source:
+                source.read()
     with timed("list 20 directories"):
         for number in range(DIRECTORIES):
             for entry in os.scandir(f"{place}/d{number}"):
@@ -92,13 +92,13 @@ def _round(place: Path, template: Path) -> Mapping[str, float]:
     with timed("remove 1,000"):
         for path in paths:
             os.unlink(path + "x")
-    with timed("write 64 MiB"), open(place / "big", "wb", buffering=0) as file:
+    with timed("write 64 MiB"), open(place / "big", "wb", buffering=0) as raw:
         block = memoryview(bytes(1 << 20))
         file.writelines(block for _ in range(BIG >> 20))
         os.fsync(file.fileno())
     _drop_cache(place / "big")
-    with timed("read 64 MiB"), open(place / "big", "rb", buffering=0) as file:
-        while file.read(1 << 20):
+    with timed("read 64 MiB"), open(place / "big", "rb", buffering=0) as raw:
+        while raw.read(1 << 20):
             pass
     with timed("git clone"):
         _run("git", "clone", "-q", "--no-hardlinks", str(template), str(place / "clone"))

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -44,7 +44,7 @@ class ApiFace:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
-    def _try(self, act, *arguments) -> str:
+    def _try(self, act: Callable[..., object], *arguments: object) -> str:
         try:
             act(*arguments)
         except Exception as error:
@@ -66,7 +66,11 @@ class ApiFace:
 
 class ToolFace:
     name = "tool"
-    _VERDICTS: ClassVar = {"PERMISSION_DENIED": "denied", "SECURITY_VIOLATION": "denied", "NOT_FOUND": "missing"}
+    _VERDICTS: ClassVar = {
+        "PERMISSION_DENIED": "denied",
+        "SECURITY_VIOLATION": "denied",
+        "NOT_FOUND": "missing",
+    }
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._toolset = SandboxToolset(sandbox)
@@ -94,7 +98,7 @@ class FsFace:
     def __init__(self, sandbox: Sandbox) -> None:
         self._fs = as_fs(sandbox.through("fs"))
 
-    def _try(self, act, *arguments) -> str:
+    def _try(self, act: Callable[..., object], *arguments: object) -> str:
         from fs.errors import PermissionDenied, ResourceNotFound
 
         try:
@@ -126,7 +130,7 @@ class MountFace:
     def __init__(self, root: str) -> None:
         self._root = root
 
-    def _try(self, act, path: str) -> str:
+    def _try(self, act: Callable[[str], object], path: str) -> str:
         try:
             act(self._root + path)
         except Exception as error:

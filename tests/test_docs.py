@@ -3,7 +3,7 @@
 import re
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 SETTINGS = (ROOT / "docs" / "SETTINGS.md").read_text()
 
 
-def keys(settings: type, above: str = "") -> list[str]:
+def keys(settings: Any, above: str = "") -> list[str]:
     found = []
     for name, kind in get_type_hints(settings).items():
         if is_dataclass(kind):

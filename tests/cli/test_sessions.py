@@ -12,7 +12,9 @@ from vfs.project import open_sandbox
 
 
 def token_for(vfs: Vfs, session: str, level: str, *options: str) -> str:
-    return vfs("session", "promote", session, "--to", level, "--reason", "r", "--print-token", *options).out.strip()
+    return vfs(
+        "session", "promote", session, "--to", level, "--reason", "r", "--print-token", *options
+    ).out.strip()
 
 
 def test_list_shows_open_sessions_and_with_all_those_that_ended(vfs: Vfs, session: str) -> None:
@@ -56,7 +58,9 @@ def test_a_session_that_there_is_not(vfs: Vfs, command: str) -> None:
 
 def test_promote_takes_effect_and_is_recorded(vfs: Vfs, session: str) -> None:
     vfs("cat", "/repo/README.md", "--session", session, code=13)
-    done = vfs("session", "promote", session, "--to", "workspace", "--reason", "has to read the code", "--yes")
+    done = vfs(
+        "session", "promote", session, "--to", "workspace", "--reason", "has to read the code", "--yes"
+    )
     assert done.out.startswith(f"{session}: session -> workspace, by ")
     assert vfs("cat", "/repo/README.md", "--session", session).out == "hello\n"
     (row,) = rows(vfs, "--operation", "promote")

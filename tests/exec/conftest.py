@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.agents.conftest import agent, claude, codex  # noqa: F401 (fixtures are found by their names)
 from vfs.exec.attend import Ending, attend
 from vfs.exec.bubblewrap import Bubblewrap
 from vfs.exec.ports import ZONES, Command, Provider

@@ -7,17 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents.conftest import agent as agent  # fixtures are found by their names
-from tests.agents.conftest import claude as claude
-from tests.agents.conftest import codex as codex
 from tests.agents.drivers import AgentDriver
 from tests.agents.model_server import Say, ScriptedModel, Step
 from vfs.kernel.audit import AuditEntry
 from vfs.kernel.trust import TrustLevel
 
 from .conftest import ROOT, Project, git
-
-HOST = ["HEAD", "--all"]
 
 
 def run_agent(

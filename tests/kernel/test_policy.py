@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vfs.kernel.errors import ConfigError
-from vfs.kernel.paths import parse
+from vfs.kernel.paths import VirtualPath, parse
 from vfs.kernel.policy import Policy
 from vfs.kernel.rules import DEFAULT_RULES, PROTECTED, Effect, Rule, compile_rules
 from vfs.kernel.trust import MATRIX, Operation, TrustLevel
@@ -88,7 +88,9 @@ rules = st.builds(
 
 
 @given(levels, operations, some_paths, rules)
-def test_a_rule_never_widens_the_matrix(level, operation, path, rule) -> None:
+def test_a_rule_never_widens_the_matrix(
+    level: TrustLevel, operation: Operation, path: VirtualPath, rule: Rule
+) -> None:
     bare, narrowed = Policy(()), Policy(compile_rules([rule]))
     if not bare.decide(level, operation, path).allowed:
         assert not narrowed.decide(level, operation, path).allowed
@@ -96,7 +98,7 @@ def test_a_rule_never_widens_the_matrix(level, operation, path, rule) -> None:
 
 
 @given(operations, some_paths)
-def test_more_trust_never_means_less(operation, path) -> None:
+def test_more_trust_never_means_less(operation: Operation, path: VirtualPath) -> None:
     policy = Policy()
     verdicts = [policy.decide(level, operation, path).allowed for level in TrustLevel]
     assert verdicts == sorted(verdicts)
@@ -107,7 +109,7 @@ def test_more_trust_never_means_less(operation, path) -> None:
     "path", ["/repo/.sandbox", "/repo/.sandbox/state.db", "/repo/.SandBox/audit/audit.db"]
 )
 @pytest.mark.parametrize("operation", Operation)
-def test_the_sandboxs_own_state_does_not_exist(level, path, operation) -> None:
+def test_the_sandboxs_own_state_does_not_exist(level: TrustLevel, path: str, operation: Operation) -> None:
     decision = Policy().decide(level, operation, parse(path))
     assert not decision.allowed
     assert decision.hidden or not MATRIX[level][Zone.REPO].grants(operation)
@@ -167,7 +169,7 @@ class _FailingRule(Rule):
 
 
 @given(levels, operations, some_paths)
-def test_a_rule_that_fails_denies(level, operation, path) -> None:
+def test_a_rule_that_fails_denies(level: TrustLevel, operation: Operation, path: VirtualPath) -> None:
     policy = Policy((_FailingRule("broken", Effect.DENY, ("/**",)),))
     decision = policy.decide(level, operation, path)
     if path.zone is None:

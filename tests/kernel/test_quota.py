@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from vfs.config import Settings
 from vfs.kernel.errors import QuotaExceededError
 from vfs.kernel.quota import Ledger, measure
+from vfs.kernel.sandbox import Sandbox
 from vfs.kernel.state import StateDatabase
+from vfs.kernel.zones import Zone
 from vfs.project import memory_sandbox, open_sandbox
 
 
@@ -75,7 +77,7 @@ def test_several_kernels_share_one_quota(tmp_path: Path) -> None:
     with open_sandbox(tmp_path, settings=limit) as one, open_sandbox(tmp_path, settings=limit) as two:
         refused = []
 
-        def fill(sandbox, name: str) -> None:
+        def fill(sandbox: Sandbox, name: str) -> None:
             for number in range(100):
                 try:
                     sandbox.write(f"/workspace/data/{name}{number}", "x" * 1000)
@@ -87,13 +89,15 @@ def test_several_kernels_share_one_quota(tmp_path: Path) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        written = measure(one.kernel.storage.backend("workspace", "cli", ""))
+        written = measure(one.kernel.storage.backend(Zone.WORKSPACE, "cli", ""))
         assert written == 100_000
         assert len(refused) == 100
 
 
 @given(st.lists(st.integers(-400, 700), max_size=30))
-def test_a_ledger_never_exceeds_and_never_refuses_what_fits(tmp_path_factory, changes: list[int]) -> None:
+def test_a_ledger_never_exceeds_and_never_refuses_what_fits(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[int]
+) -> None:
     state = StateDatabase(tmp_path_factory.mktemp("ledger") / "state.db")
     ledgers = [Ledger(state, "scope", 1000, lambda: 0) for _ in range(2)]
     used = 0

@@ -15,9 +15,10 @@ from vfs.kernel.errors import (
     PermissionError,
     SecurityViolationError,
 )
+from vfs.kernel.sandbox import Sandbox
 
 
-def operations(sandbox) -> list[tuple[str, str | None, bool]]:
+def operations(sandbox: Sandbox) -> list[tuple[str, str | None, bool]]:
     entries = sandbox.kernel.log.get_entries(AuditFilter(session_id=sandbox.session.id))
     return [(entry.operation, entry.path, entry.allowed) for entry in entries]
 

@@ -9,6 +9,7 @@ from tests.kernel.worlds import DiskWorld, World
 from vfs.config import Settings
 from vfs.kernel.audit import AuditFilter
 from vfs.kernel.errors import ConfigError, PermissionError, SessionError, TokenError
+from vfs.kernel.sandbox import Sandbox
 from vfs.kernel.sessions import SourceContext, is_session_id, new_session_id
 from vfs.kernel.trust import TrustLevel
 from vfs.project import memory_sandbox, open_project, open_sandbox
@@ -70,11 +71,11 @@ def test_demotion_cannot_raise(world: World) -> None:
 
 
 class TestTokens:
-    def issue(self, sandbox, level="workspace", **changes) -> str:
-        arguments = {"who": "ada", "reason": "checked", **changes}
-        return sandbox.kernel.promotions.issue(sandbox.session.id, TrustLevel(level), **arguments)
+    def issue(self, sandbox: Sandbox, *, reason: str = "checked", seconds: float = 60) -> str:
+        issue = sandbox.kernel.promotions.issue
+        return issue(sandbox.session.id, TrustLevel.WORKSPACE, who="ada", reason=reason, seconds=seconds)
 
-    def refused(self, sandbox, token: str, words: str) -> None:
+    def refused(self, sandbox: Sandbox, token: str, words: str) -> None:
         before = sandbox.session.trust_level
         with pytest.raises(TokenError, match=words):
             sandbox.promote(token)
@@ -134,7 +135,7 @@ class TestTokens:
         self.refused(
             sandbox, jwt.encode({**claims, "level": "full"}, "k" * 32, algorithm="HS256"), "does not hold"
         )
-        self.refused(sandbox, jwt.encode(claims, None, algorithm="none"), "does not hold")
+        self.refused(sandbox, jwt.encode(claims, "", algorithm="none"), "does not hold")
         self.refused(sandbox, "no token at all", "does not hold")
 
     def test_names_who_and_why(self, world: World) -> None:

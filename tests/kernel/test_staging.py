@@ -1,6 +1,8 @@
 """Staged commits, however their files came there."""
 
 import hashlib
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,8 @@ from tests.kernel.worlds import World
 from vfs.kernel.audit import AuditFilter
 from vfs.kernel.errors import InvalidPathError, NotFoundError, PermissionError, QuotaExceededError
 from vfs.kernel.staging import StageRequest
+
+Act = Callable[[], object]
 
 
 def test_stage_lists_what_a_commit_would_do(world: World) -> None:
@@ -79,11 +83,12 @@ def test_a_decided_staged_commit_no_longer_changes(world: World) -> None:
     kernel = sandbox.kernel
     kernel.state.query("UPDATE staged_commits SET status = 'approved' WHERE id = ?", commit_id)
     kernel.generation.bump()
-    for act in (
+    acts: list[Act] = [
         lambda: sandbox.write(f"/staged/{commit_id}/a", "2"),
         lambda: sandbox.delete(f"/staged/{commit_id}/a"),
         lambda: sandbox.discard_staged(commit_id),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(PermissionError, match="decided on"):
             act()
     assert sandbox.read(f"/staged/{commit_id}/a") == "1"
@@ -92,7 +97,7 @@ def test_a_decided_staged_commit_no_longer_changes(world: World) -> None:
 def test_untrusted_sessions_stage_and_see_nothing_of_it(world: World) -> None:
     sandbox = world.sandbox("untrusted")
     commit_id = sandbox.stage([{"repo_path": "a/b", "content": "1"}])
-    for act in (
+    acts: list[Act] = [
         lambda: sandbox.read(f"/staged/{commit_id}/a/b"),
         lambda: sandbox.list("/staged"),
         lambda: sandbox.staged_commits(),
@@ -103,7 +108,8 @@ def test_untrusted_sessions_stage_and_see_nothing_of_it(world: World) -> None:
         lambda: sandbox.open(f"/staged/{commit_id}/a/b", "a"),
         lambda: sandbox.set_mode(f"/staged/{commit_id}/a/b", 0o777),
         lambda: sandbox.symlink("b", f"/staged/{commit_id}/a/link"),
-    ):
+    ]
+    for act in acts:
         with pytest.raises(PermissionError):
             act()
     assert world.sandbox().read(f"/staged/{commit_id}/a/b") == "1"
@@ -130,7 +136,7 @@ def test_a_staged_commit_keeps_its_id(world: World) -> None:
         sandbox.move(f"/staged/{commit_id}", "/staged/other")
 
 
-def test_a_stage_that_fails_half_way_leaves_nothing(tmp_path) -> None:
+def test_a_stage_that_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
     from vfs.config import Settings
     from vfs.project import open_sandbox
 

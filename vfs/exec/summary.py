@@ -168,7 +168,9 @@ def _hint(entry: AuditEntry, level: TrustLevel, rule: Rule | None) -> str | None
             return None
         if entry.zone is Zone.REPO and entry.operation == Operation.WRITE:
             return f"files under /staged/ID wait for a review; trust level `{enough[0]}` writes at once"
-        return f"trust level `{enough[0]}` allows it: `vfs session promote {entry.session_id} --to {enough[0]}`"
+        return (
+            f"trust level `{enough[0]}` allows it: `vfs session promote {entry.session_id} --to {enough[0]}`"
+        )
     if rule is None or rule in PROTECTED:
         return None
     if rule.name in _SHIPPED:

@@ -175,7 +175,9 @@ def _print_token(token: str, before: "Session", level: TrustLevel, *, as_json: b
 
 @click.command()
 @click.argument("session_id", metavar="ID", type=SESSION_ID)
-@click.option("--to", "level", metavar="LEVEL", type=TRUST, required=True, help="The trust level it is to have.")
+@click.option(
+    "--to", "level", metavar="LEVEL", type=TRUST, required=True, help="The trust level it is to have."
+)
 @click.option("--reason", metavar="TEXT", required=True, help="Why; it goes on the audit log.")
 @json_option
 @pass_invocation
