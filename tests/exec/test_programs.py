@@ -114,11 +114,12 @@ def test_sqlite_with_a_write_ahead_log(project: Project) -> None:
         two = sqlite3.connect("/workspace/data/db")
         for number in range(50):
             (one, two)[number % 2].execute("insert into t values (?)", (number,)).connection.commit()
-        print(two.execute("select count(*), sum(x) from t").fetchone(), two.execute("pragma integrity_check").fetchone())
+        print(two.execute("select count(*), sum(x) from t").fetchone())
+        print(two.execute("pragma integrity_check").fetchone())
         """
     )
     done = project.exec("python3", "-c", script)
-    assert done.stdout.splitlines() == ["wal", "(50, 1225) ('ok',)"], done
+    assert done.stdout.splitlines() == ["wal", "(50, 1225)", "('ok',)"], done
 
 
 def test_the_usual_tools(project: Project) -> None:
@@ -143,16 +144,16 @@ def test_the_usual_tools(project: Project) -> None:
 )
 def test_each_trust_level_grants_what_it_says(project: Project, level: str, reads: bool) -> None:
     done = project.sh(
-        "cat /repo/README.md; : > /repo/new && echo repo; : > /workspace/data/new && echo workspace;"
-        " : > /session/new && echo session; : > /workers/new && echo workers; ls -a /repo | grep -c '^.sandbox$'",
+        "cat /repo/README.md; for d in /repo /workspace/data /session /workers; do"
+        ' ( : > "$d/new" ) && echo "${d%/data}"; done; ls -a /repo | grep -c "^.sandbox$"',
         trust_level=level,
     )
     granted = done.stdout.split("\n")
     assert ("# A project" in granted) is reads
-    assert {name for name in ("repo", "workspace", "session", "workers") if name in granted} == {
-        "session",
-        *(() if level == "untrusted" else ("workspace",)),
-        *(("repo",) if level == "full" else ()),
+    assert {name for name in granted if name.startswith("/")} == {
+        "/session",
+        *(() if level == "untrusted" else ("/workspace",)),
+        *(("/repo",) if level == "full" else ()),
     }
     assert granted[-2:] == ["0", ""]
     assert (project.path / "new").exists() is (level == "full")
