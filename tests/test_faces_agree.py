@@ -52,7 +52,7 @@ class World(NamedTuple):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 if not target.exists() or target.read_text() != "old":
                     target.write_text("" if path == "vfs.toml" else "old")
-            for new in ("new", "c1/new", "data/new", "working/new", "src/new"):
+            for new in ("new", "c1/new", "data/new", "working/new", "src/new", "key.pem"):
                 (roots[zone] / new).unlink(missing_ok=True)
 
 

@@ -164,7 +164,7 @@ class UnionBackend:
             raise os_error(errno.EBUSY, target)
         first = self._own(index, source)
         other = self._found(target)
-        if other is not None:
+        if other is not None and source != target:
             self._refuse_target(source, other, target, found, flag)
         if stat.S_ISDIR(found.mode) and self._reaches_down(source):
             raise os_error(errno.EXDEV, source)

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from vfs.kernel.ports import RenameFlag
+from vfs_backends import atomic
 from vfs_backends.beneath import OpenAt2, Resolver, Walk, best_resolver
 from vfs_backends.osfs import OsBackend
+from vfs_backends.reserved import TemporaryNames
 from vfs_backends.view import BackendFS
 
 SECRET = b"outside"
@@ -356,3 +358,20 @@ def test_the_probe_finds_a_resolver_that_works(root: Path) -> None:
     backend.write_bytes("dir/file", b"x")
     assert backend.read_bytes("dir/file") == b"x"
     backend.close()
+
+
+@pytest.mark.parametrize("unnamed", [True, False])
+def test_creating_whole_is_exclusive_with_and_without_unnamed_files(root: Path, unnamed: bool) -> None:
+    directory = os.open(root, os.O_RDONLY)
+    try:
+        atomic.create(directory, "file", b"first", TemporaryNames(), unnamed=unnamed)
+        with raises(errno.EEXIST):
+            atomic.create(directory, "file", b"second", TemporaryNames(), unnamed=unnamed)
+        os.symlink("elsewhere", root / "link")
+        with raises(errno.EEXIST):
+            atomic.create(directory, "link", b"second", TemporaryNames(), unnamed=unnamed)
+    finally:
+        os.close(directory)
+    assert (root / "file").read_bytes() == b"first"
+    assert stat.S_IMODE((root / "file").stat().st_mode) == 0o644
+    assert sorted(os.listdir(root)) == ["file", "link"]

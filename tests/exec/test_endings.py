@@ -3,6 +3,7 @@
 The fixture `project` looks after each test.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -122,6 +123,35 @@ def test_sigkill_of_vfs_exec_takes_the_command_and_the_mount_along(project: Proj
     # The next command clears the directory that is left, and finds the session's files.
     (session,) = project.kernel().sessions.list()
     assert project.sh("ls /session/working", session_id=session.id).stdout == "open\n"
+
+
+def test_sigkill_of_both_leaves_a_dead_mount_that_the_next_command_clears(project: Project) -> None:
+    process = started(project, "sleep 1000")
+    (server,) = [line for line in project.processes() if "-m vfs.mount" in line]
+    os.kill(int(server.split()[0]), signal.SIGSTOP)  # so that it cannot clean up
+    process.kill()
+    process.communicate()
+    os.kill(int(server.split()[0]), signal.SIGKILL)
+    until(lambda: not project.processes(), process)
+    assert project.mounts()
+    assert project.sh("echo well").stdout == "well\n"
+
+
+@pytest.mark.slow
+def test_sigkill_at_any_point_leaves_nothing(project: Project) -> None:
+    for step in range(40):
+        process = project.start("sh", "-c", "setsid sleep 1000 & sleep 1000")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(step * 0.04)
+        process.kill()
+        process.communicate()
+        until(lambda: not project.mounts() and not project.processes(), process)
+    kernel = project.kernel()
+    try:
+        assert kernel.log.verify().ok
+    finally:
+        kernel.close()
+    assert project.sh("true").returncode == 0
 
 
 def test_sigkill_of_the_mounts_server_ends_the_command_and_is_told(project: Project) -> None:

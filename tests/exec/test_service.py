@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from vfs.config import load_settings
 from vfs.exec import ExecOptions, SandboxService
 from vfs.exec.attend import Output
 from vfs.exec.errors import CommandNotFoundError
@@ -156,6 +157,13 @@ def test_settings_of_the_project_hold(
     with SandboxService.open(project.path) as service:
         done = service.exec(["sh", "-c", f"echo $FROM_HOST $CI; cat {tools}/data; pwd"])
     assert done.stdout == "host 1\ntool data/repo\n"
+
+
+def test_settings_that_the_mount_would_not_obey_are_refused(project: Project) -> None:
+    (project.path.parent / "other.toml").write_text('[session]\ntrust = "workspace"\n')
+    options = ExecOptions(settings=load_settings(project.path.parent / "other.toml"))
+    with pytest.raises(ConfigError, match="others were given"):
+        SandboxService.open(project.path, options)
 
 
 def test_no_command_is_an_error(service: SandboxService) -> None:

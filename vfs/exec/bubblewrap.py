@@ -11,8 +11,9 @@ Where the command sees what:
 | what `read_only` names | the host's, read-only, at the same path |
 | all else | not there |
 
-No capability, no host process, no network unless asked for. Its first process dies with the thread that
-started it, and everything in the jail with its first process.
+No capability, no host process, no network unless asked for; the host's network is all of it, sockets without
+a file (abstract ones) too. Its first process dies with the thread that started it, and everything in the jail
+with its first process.
 """
 
 import contextlib

@@ -93,7 +93,14 @@ class SandboxService:
         """Open or resume a session of a project. Raises what `vfs.project.open_sandbox` raises, and ConfigError."""
         options = options or ExecOptions()
         directory = Path(project).absolute()
-        settings = options.settings or load_settings(directory / FILE_NAME)
+        own = load_settings(directory / FILE_NAME)
+        settings = options.settings or own
+        if settings != own:
+            # The mount's server reads the project's own; it would enforce other rules than were asked for.
+            raise ConfigError(
+                "commands run under the settings in the project's vfs.toml, and others were given",
+                hint=f"write them to `{directory / FILE_NAME}`",
+            )
         kernel = open_project(directory, settings=settings, zones=options.zones, home=options.home)
         try:
             return cls(directory, kernel, _session(kernel, options, settings), options, settings)
@@ -250,7 +257,10 @@ class SandboxService:
             cwd=self._directory(cwd or options.cwd),
             env=build_environment(os.environ, added, session_id=self.session_id, terminal=terminal),
             network=self.network,
-            read_only=tuple(Path(path) for path in (*settings.read_only, *options.read_only)),
+            read_only=(
+                *(self.project / Path(path).expanduser() for path in settings.read_only),
+                *(Path(path).expanduser() for path in options.read_only),
+            ),
             hidden=(self.project,),
             secret=(Layout(self.project).root, options.home or vfs_home(), mounted.point.parent),
             terminal=terminal,

@@ -207,7 +207,7 @@ def _head(summary: Summary, colour: bool) -> str:  # noqa: FBT001 (as in `render
     command = printable(shlex.join(summary.argv))
     if len(command) > 60:
         command = command[:59] + "…"
-    how = "was ended after its time-out" if summary.timed_out else f"ended with exit code {summary.exit_code}"
+    how = "took too long and was ended" if summary.timed_out else f"ended with exit code {summary.exit_code}"
     jail = summary.provider if summary.isolated else f"{summary.provider}: not isolated"
     text = f"vfs: `{command}` {how} after {summary.seconds:.1f} s"
     about = f"session {summary.session_id}, trust {summary.trust_level}, {jail}, network {summary.network}"

@@ -162,14 +162,16 @@ class Backend(Protocol):
         ...
 
     def read_bytes(self, path: str) -> bytes:
-        """Return a whole regular file, in as few requests as the storage allows."""
+        """Return a whole regular file, in as few requests as the storage allows; EFBIG from 2 GiB up."""
         ...
 
     def write_bytes(self, path: str, data: bytes, *, exclusive: bool = False) -> None:
         """Make `data` the content of `path`, all or nothing: a reader or a crash sees the old or the new.
 
-        An existing file keeps its permission bits; a new one gets 0o644. The parent must exist. With
-        `exclusive` an existing target raises EEXIST and is left alone.
+        A crash is the end of the process; for a power cut call `flush`. An existing file keeps its
+        permission bits; a new one gets 0o644. It may be a new file under the old name: further hard links
+        and whoever has it open may keep the old content. The parent must exist. With `exclusive` anything
+        at `path` raises EEXIST and is left alone; otherwise what is no regular file is refused as by `open`.
         """
         ...
 
@@ -192,7 +194,8 @@ class Backend(Protocol):
     def rename(self, source: str, target: str, flag: RenameFlag = RenameFlag.REPLACE) -> None:
         """Move a name, replacing an existing target of the same kind as `rename(2)` does.
 
-        EXCHANGE swaps both atomically or raises ENOTSUP; a directory into itself is EINVAL.
+        EXCHANGE swaps both atomically or raises ENOTSUP; a directory into itself is EINVAL; the root on
+        either side is EBUSY. Which of two errors is raised is not said.
         """
         ...
 

@@ -48,7 +48,9 @@ class NamesContract(Contract):
         assert backend.read_bytes("other/file") == b"x"
         assert [entry.name for entry in backend.scan("")] == ["other"]
         backend.rename("other/file", "other/file")
+        backend.rename("other", "other")
         assert backend.read_bytes("other/file") == b"x"
+        fails(errno.EEXIST, backend.rename, "other", "other", RenameFlag.NOREPLACE)
 
     def test_rename_replaces_only_its_like(self, backend: Backend) -> None:
         for name in ("empty", "full", "dir"):
