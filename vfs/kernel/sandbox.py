@@ -133,7 +133,7 @@ class Sandbox:
         flags = flags_of(mode)
         handle = self._following(self._absolute(path), lambda p: self.files.open(p, flags, _FILE_MODE))
         return open_stream(
-            handle, flags, mode, encoding=encoding, errors=errors, newline=newline, buffering=buffering
+            handle, path, mode, encoding=encoding, errors=errors, newline=newline, buffering=buffering
         )
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
