@@ -4,8 +4,11 @@ What no zone shows is in `P/.sandbox`. What must be out of every agent's reach, 
 of the audit log, is in the user's own state directory (`VFS_HOME`), under the project's id.
 """
 
+import contextlib
+import fcntl
 import os
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -87,14 +90,11 @@ class Layout:
     def project_id(self) -> str:
         """Return the project's id, made at the first time. Two processes may ask at once."""
         if not self._id_file.exists():
-            making = self._id_file.with_name(f"id.{os.getpid()}")
-            making.write_text(f"{uuid.uuid4()}\n")
-            try:
-                os.link(making, self._id_file)
-            except FileExistsError:
-                pass  # another process was first, and its id counts
-            finally:
-                making.unlink()
+            with self._alone():
+                if not self._id_file.exists():
+                    making = self._id_file.with_suffix(".new")
+                    making.write_text(f"{uuid.uuid4()}\n")
+                    making.rename(self._id_file)
         return self._id_file.read_text().strip()
 
     @property
@@ -113,22 +113,36 @@ class Layout:
 
         Raises ConfigError for a key that is lost.
         """
-        identity = self.project_id
-        path = self._home / "projects" / identity / "signing.pem"
-        if path.exists():
-            return SigningKey.load(path)
-        if self.public_key.exists():
+        path = self._home / "projects" / self.project_id / "signing.pem"
+        if not self.public_key.exists():
+            with self._alone():
+                self._make_key(path)
+        if not path.exists():
             raise ConfigError(
                 f"the project's signing key `{path}` is missing",
                 hint="restore it, or set VFS_HOME to where it is; `vfs init --new-key` begins a new chain",
             )
+        return SigningKey.load(path)
+
+    def _make_key(self, path: Path) -> None:
+        """Make the key unless another process just did; the public half in the project comes last."""
+        if self.public_key.exists():
+            return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        key = SigningKey.load(path) if path.exists() else SigningKey.create(path)
+        making = self.public_key.with_suffix(".new")
+        making.write_text(key.public_pem)
+        making.rename(self.public_key)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the project while something is made that all processes share."""
+        directory = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            key = SigningKey.create(path)
-        except FileExistsError:
-            return SigningKey.load(path)
-        self.public_key.write_text(key.public_pem)
-        return key
+            fcntl.flock(directory, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(directory)
 
     def put_chain_aside(self) -> PutAside:
         """Move the log of a lost key out of the way, so that opening the project begins another.

@@ -130,8 +130,9 @@ def test_sigkill_of_both_leaves_a_dead_mount_that_the_next_command_clears(projec
     (server,) = [line for line in project.processes() if "-m vfs.mount" in line]
     os.kill(int(server.split()[0]), signal.SIGSTOP)  # so that it cannot clean up
     process.kill()
-    process.communicate()
+    process.wait()
     os.kill(int(server.split()[0]), signal.SIGKILL)
+    process.communicate()
     until(lambda: not project.processes(), process)
     assert project.mounts()
     assert project.sh("echo well").stdout == "well\n"

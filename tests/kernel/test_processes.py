@@ -47,6 +47,14 @@ def test_writers_in_several_processes_lose_nothing_and_share_one_chain(tmp_path:
         assert sorted(commit.message for commit in sandbox.staged_commits()) == names
 
 
+def test_a_project_first_opened_by_many_processes_at_once_has_one_key(tmp_path: Path) -> None:
+    opens = "import sys; from vfs.project import open_project; open_project(sys.argv[1]).close()"
+    workers = [subprocess.Popen([sys.executable, "-c", opens, str(tmp_path)]) for _ in range(8)]
+    assert [worker.wait(timeout=120) for worker in workers] == [0] * 8
+    with open_project(tmp_path) as kernel:
+        assert kernel.log.verify().ok
+
+
 def test_what_one_process_decides_the_others_see(tmp_path: Path) -> None:
     with open_sandbox(tmp_path, trust_level="workspace") as sandbox, open_project(tmp_path) as other:
         commit_id = sandbox.stage([{"repo_path": "a", "content": "1"}])
