@@ -71,7 +71,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 existing = [f"/{zone}/{path}" for zone, paths in FILES.items() for path in paths]
 other = [
     "/repo/new", "/repo/src/new", "/workspace/data/new", "/session/working/new", "/staged/c1/new", "/workers/new",
-    "/repo/.sandbox/state.db", "/repo/.git/hooks/new", "/session/ses_aaaaaaaaaaaaaaaa/x", "/repo/missing/x",
+    "/repo/.sandbox/state.db", "/repo/.git/hooks/new", "/session/ses_aaaaaaaaaaaaaaaa/x",
     "/workspace/new", "/repo/key.pem",
 ]  # fmt: skip
 paths = st.sampled_from([*existing, *other])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from vfs.kernel.errors import ConfigError
 from vfs.kernel.paths import VirtualPath, parse
 from vfs.kernel.policy import Policy
-from vfs.kernel.rules import DEFAULT_RULES, PROTECTED, Effect, Rule, compile_rules
+from vfs.kernel.rules import DEFAULT_RULES, PROTECTED, Effect, Rule, compile_rules, covering
 from vfs.kernel.trust import MATRIX, Operation, TrustLevel
 from vfs.kernel.zones import Zone
 
@@ -204,16 +204,45 @@ def test_patterns(pattern: str, path: str, *, covered: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "path", "leads"),
+    ("pattern", "old", "new", "dodges"),
     [
-        ("/repo/**/.git/hooks", "/repo/.git", True),
-        ("/repo/**/.git/hooks", "/repo/a/.git", True),
-        ("/repo/**/.git/hooks", "/repo/a", False),
-        ("/workspace/data/secrets/*.txt", "/workspace/data/secrets", True),
-        ("/workspace/data/secrets/*.txt", "/workspace/data/other", False),
-        ("/repo/**/.env", "/repo/a", False),
+        ("/repo/**/.git/hooks", "/repo/.git", "/repo/git", True),
+        ("/repo/**/.git/hooks", "/repo/a", "/repo/b/.git", True),
+        ("/repo/**/.git/hooks", "/repo/a", "/repo/b/c", False),
+        ("/repo/**/.git/modules/**/config", "/repo/.git/modules/sub", "/repo/tmp", True),
+        ("/repo/**/.git/modules/**/config", "/repo/.git/modules/a", "/repo/.git/modules/b/c", False),
+        ("/workspace/data/**/private.txt", "/workspace/data/x", "/workspace/cache/x", True),
+        ("/workspace/data/**/private.txt", "/workspace/data/x", "/workspace/data/y/z", False),
+        ("/workspace/data/secrets/*.txt", "/workspace/data/secrets", "/workspace/data/open", True),
+        ("/workspace/data/secrets/*.txt", "/workspace/data/a", "/workspace/data/b", False),
+        ("/workspace/*/*/key", "/workspace/data/a", "/workspace/data/b/c", True),
+        ("/repo/**/.env", "/repo/a", "/repo/b", False),
     ],
 )
-def test_moving_a_directory_must_not_dodge_a_rule(pattern: str, path: str, *, leads: bool) -> None:
+def test_moving_a_directory_must_not_dodge_a_rule(pattern: str, old: str, new: str, *, dodges: bool) -> None:
     policy = Policy((Rule("r", Effect.READ_ONLY, (pattern,)),))
-    assert policy.moves(TrustLevel.FULL, parse(path)).allowed is not leads
+    assert policy.moves(TrustLevel.FULL, parse(old), parse(new)).allowed is not dodges
+
+
+tails = st.lists(names, max_size=3).map("/".join)
+directories = st.lists(names, min_size=1, max_size=3).map(lambda parts: "/repo/" + "/".join(parts))
+patterns = st.lists(st.sampled_from(["a", "**", "*", ".git", "src", "hooks"]), min_size=1, max_size=4).map(
+    lambda parts: "/repo/" + "/".join(parts)
+)
+
+
+@given(patterns, directories, directories, tails)
+def test_what_may_be_moved_is_covered_alike_at_both_places(
+    pattern: str, old: str, new: str, tail: str
+) -> None:
+    rule = Rule("r", Effect.HIDE, (pattern,))
+    if rule.standing(old) == rule.standing(new):
+        assert rule.covers(f"{old}/{tail}") == rule.covers(f"{new}/{tail}")
+
+
+@given(patterns, directories)
+def test_one_pattern_for_all_covers_what_the_rules_cover(pattern: str, path: str) -> None:
+    other = "/repo/**/x.pem"
+    both = covering([pattern, other])
+    rules = [Rule("r", Effect.HIDE, (pattern,)), Rule("s", Effect.HIDE, (other,))]
+    assert bool(both.match(path)) == any(rule.covers(path) for rule in rules)

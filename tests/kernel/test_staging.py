@@ -16,7 +16,7 @@ Act = Callable[[], object]
 
 def test_stage_lists_what_a_commit_would_do(world: World) -> None:
     world.put_repo({"old.md": "old", "gone.md": "gone"})
-    sandbox = world.sandbox()
+    sandbox = world.sandbox("workspace")
     commit_id = sandbox.stage(
         [
             StageRequest("docs/new.md", "nëw"),

@@ -34,7 +34,7 @@ from vfs.kernel.errors import (
 )
 from vfs.kernel.paths import VirtualPath, parse, printable
 from vfs.kernel.policy import Decision, Policy
-from vfs.kernel.sessions import SESSION_DIRS, Session, SessionStore, looks_generated
+from vfs.kernel.sessions import SESSION_DIRS, Session, SessionStore, is_session_id, looks_generated
 from vfs.kernel.state import Generation
 from vfs.kernel.trust import Operation, TrustLevel
 from vfs.kernel.zones import Zone
@@ -47,6 +47,9 @@ V = TypeVar("V")
 
 _KEPT = 8192
 """Entries in each memory of a standing; then it begins anew."""
+
+_LOOK_EVERY = 1.0
+"""Seconds after which the state database itself is asked whether it changed."""
 
 
 class Claim(NamedTuple):
@@ -92,7 +95,7 @@ class Approver(Protocol):
 class Guard(Protocol):
     """A further judge of what the matrix and the rules allow; None has nothing against it."""
 
-    def judge(self, operation: Operation, path: VirtualPath) -> Decision | None:
+    def judge(self, session: Session, operation: Operation, path: VirtualPath) -> Decision | None:
         """Return a refusal, or None."""
         ...
 
@@ -109,6 +112,8 @@ class _Standing(NamedTuple):
     """Names under /session that were looked up: are they another session's id?"""
     admitted: "Memory"
     """What was plainly allowed, by the path as it was written."""
+    version: int
+    """The state database's, when the session was read."""
     looked: dict[str, VirtualPath]
     """What may plainly be looked at, by the path as it was written."""
 
@@ -146,7 +151,8 @@ class Door:
         self._record_looks = record_looks
         self._lease = lease
         self._id = session.id
-        self._standing = self._stand(generation.read(), session)
+        self._look_again = 0.0
+        self._standing = self._stand(generation.read(), session, -1)
 
     @property
     def session(self) -> Session:
@@ -159,8 +165,11 @@ class Door:
         return self._now().session.trust_level
 
     def epoch(self) -> bytes:
-        """Return a token that changes whenever a verdict given before may no longer hold."""
-        return self._generation.read()
+        """Return a token that changes whenever a verdict given before may no longer hold.
+
+        Raises SessionError once the session is over.
+        """
+        return self._now().epoch
 
     # Where
 
@@ -183,8 +192,9 @@ class Door:
 
     def _own(self, path: VirtualPath, operation: Operation, action: str) -> VirtualPath:
         first, _, rest = path.rest.partition("/")
-        if first == self._id:
-            return VirtualPath(Zone.SESSION, rest)
+        while first == self._id:
+            path = VirtualPath(Zone.SESSION, rest)
+            first, _, rest = rest.partition("/")
         if first not in SESSION_DIRS and self._is_foreign(first):
             reason = "the path belongs to another session"
             self.violation(operation, action, path, reason)
@@ -195,7 +205,7 @@ class Door:
         foreign = self._now().foreign
         found = foreign.get(name)
         if found is None:
-            found = looks_generated(name) or self._sessions.exists(name)
+            found = looks_generated(name) or (is_session_id(name) and self._sessions.exists(name))
             _remember(foreign, name, found)
         return found
 
@@ -203,10 +213,20 @@ class Door:
 
     def decide(self, operation: Operation, path: VirtualPath) -> Decision:
         """Return the verdict without recording or asking anyone."""
-        decision = self._policy.decide(self.level, operation, path)
-        if decision.allowed and self._guard is not None and path.zone is Zone.STAGED:
-            return self._guard.judge(operation, path) or decision
+        session = self._now().session
+        decision = self._policy.decide(session.trust_level, operation, path)
+        if decision.allowed and path.zone is Zone.STAGED:
+            return self._judge_staged(session, operation, path) or decision
         return decision
+
+    def _judge_staged(self, session: Session, operation: Operation, path: VirtualPath) -> Decision | None:
+        """Refuse to stage what nobody may write to the repository, and what the guard refuses."""
+        inside = path.rest.partition("/")[2]
+        if operation is Operation.WRITE and inside:
+            ever = self._policy.decide(TrustLevel.FULL, operation, VirtualPath(Zone.REPO, inside))
+            if not ever.allowed:
+                return ever._replace(hidden=False)
+        return None if self._guard is None else self._guard.judge(session, operation, path)
 
     def hides(self, path: VirtualPath) -> bool:
         """Tell whether a listing must leave `path` out."""
@@ -249,11 +269,11 @@ class Door:
         """
         return self._now().admitted
 
-    def demand_move(self, action: str, path: VirtualPath) -> None:
-        """Refuse to move the directory `path` where that would dodge a path rule."""
-        decision = self._policy.moves(self.level, path)
+    def demand_move(self, action: str, old: VirtualPath, new: VirtualPath) -> None:
+        """Refuse to move the directory `old` to `new` where that would dodge a path rule."""
+        decision = self._policy.moves(self.level, old, new)
         if not decision.allowed:
-            raise self.refuse(action, Claim(Operation.WRITE, path), decision)
+            raise self.refuse(action, Claim(Operation.WRITE, new), decision)
 
     def refuse(self, action: str, claim: Claim, decision: Decision) -> SandboxError:
         """Record a refusal and return the error to raise."""
@@ -356,16 +376,23 @@ class Door:
     def _now(self) -> _Standing:
         standing = self._standing
         epoch = self._generation.read()
-        if epoch != standing.epoch:
+        now = time.monotonic()
+        if epoch != standing.epoch or (now >= self._look_again and self._is_stale(now)):
+            version = self._sessions.version()
             session = self._sessions.find(self._id)
             if session is None:
                 raise SessionError(f"session `{self._id}` is gone", hint="start another one")
-            standing = self._standing = self._stand(epoch, session)
+            standing = self._standing = self._stand(epoch, session, version)
         if time.time() >= standing.closes_at:
             raise self._over(standing)
         return standing
 
-    def _stand(self, epoch: bytes, session: Session) -> _Standing:
+    def _is_stale(self, now: float) -> bool:
+        """Tell, once a second, whether the database changed without a word: a process died before it spoke."""
+        self._look_again = now + _LOOK_EVERY
+        return self._sessions.version() != self._standing.version
+
+    def _stand(self, epoch: bytes, session: Session, version: int) -> _Standing:
         recorder = self._log.bind(
             session_id=session.id,
             workspace_id=session.workspace_id,
@@ -374,7 +401,9 @@ class Door:
             lease=self._lease,
         )
         closes_at = float("inf") if session.expires_at is None else session.expires_at.timestamp()
-        return _Standing(epoch, session, recorder, 0.0 if session.ended_at else closes_at, {}, Memory(), {})
+        return _Standing(
+            epoch, session, recorder, 0.0 if session.ended_at else closes_at, {}, Memory(), version, {}
+        )
 
     def _over(self, standing: _Standing) -> SessionError:
         """Record that a session that is over tried something, and return the error."""

@@ -13,8 +13,8 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from vfs.kernel.door import Claim, Door
@@ -26,10 +26,11 @@ from vfs.kernel.errors import (
     SecurityViolationError,
     from_os_error,
 )
-from vfs.kernel.handles import Account, Handle
+from vfs.kernel.handles import Handle, plain_mode
 from vfs.kernel.paths import VirtualPath, join, printable
 from vfs.kernel.policy import Decision
 from vfs.kernel.ports import Backend, DirEntry, Features, RenameFlag, Stat, StatVfs
+from vfs.kernel.quota import Ledger
 from vfs.kernel.trust import Operation
 from vfs.kernel.zones import ZONES, Zone
 
@@ -39,6 +40,7 @@ T = TypeVar("T")
 
 READ, WRITE, DELETE, LIST = Operation.READ, Operation.WRITE, Operation.DELETE, Operation.LIST
 MAX_LINKS = 40
+_MAKES_FILES = ("open", "write", "mknod", "symlink", "link")
 _ZONE_NUMBER = {zone: number for number, zone in enumerate(Zone)}
 _ROOT_INODE = 1
 
@@ -51,7 +53,7 @@ class Files:
         door: Door,
         backend_of: Callable[[Zone], Backend],
         *,
-        accounts: Mapping[Zone, Account],
+        accounts: Mapping[Zone, Ledger],
         on_staged: Callable[[str], None],
     ) -> None:
         self.door = door
@@ -122,6 +124,7 @@ class Files:
             name = names.pop(0)
             here = VirtualPath(where.zone, f"{done}/{name}" if done else name)
             if (names or follow_last) and self._is_link(here):
+                self.door.look("resolve", str(here))
                 hops += 1
                 if hops > MAX_LINKS:
                     raise FileSystemError(errno.ELOOP, f"the links go in a circle: `{path}`", path)
@@ -176,10 +179,9 @@ class Files:
             ]  # fmt: skip
 
         sequences = record(None) if ahead else []
+        freed = self._size(backend, where.rest) if flags & os.O_TRUNC and account is not None else 0
         try:
-            if flags & os.O_TRUNC and account is not None:
-                self._give_back(where, account)
-            file = backend.open(where.rest, flags, mode)
+            file = backend.open(where.rest, flags, plain_mode(mode))
         except OSError as error:
             failure = from_os_error(error, text)
             for sequence in sequences:
@@ -188,6 +190,8 @@ class Files:
                 record(failure.code)
             raise failure from error
         try:
+            if account is not None and freed:
+                account.spend(-freed, text)
             if not ahead:
                 sequences = record(None)
             if zone is Zone.STAGED and flags & os.O_CREAT:
@@ -197,7 +201,7 @@ class Files:
             raise
         return Handle(
             file, door=self.door, recorder=recorder, claims=claims, sequences=sequences, account=account,
-            number=lambda inode: _inode(inode, zone), appends=bool(flags & os.O_APPEND),
+            number=lambda inode: _inode(inode, zone), flags=flags,
         )  # fmt: skip
 
     def read_bytes(self, path: str) -> bytes:
@@ -221,8 +225,7 @@ class Files:
         with self.door.mutation("write", claim) as act:
             backend = self._backend(where.zone)
             account = self._account(where)
-            growth = len(data) - self._size(backend, where.rest) if account is not None else 0
-            with account.growing(growth, str(where)) if account is not None else nullcontext():
+            with self._replacing(account, backend, where, len(data)):
                 try:
                     backend.write_bytes(where.rest, data, exclusive=exclusive)
                 except FileNotFoundError:
@@ -243,13 +246,15 @@ class Files:
         claim = Claim(WRITE, where)
         self.door.demand("mkdir", claim, creates=True)
         with self.door.mutation("mkdir", claim):
-            self._backend(where.zone).make_dir(where.rest, mode)
+            self._backend(where.zone).make_dir(where.rest, plain_mode(mode))
             if where.zone is Zone.STAGED:
                 self._on_staged(where.rest)
 
     def make_dirs(self, path: str) -> None:
         """Make a directory and those above it that are missing; one that is there is fine."""
         where = self._locate(path, WRITE, "mkdir")
+        if where.rest:
+            self.door.demand("mkdir", Claim(WRITE, where), creates=True)
         missing = []
         while where.rest and not self._is_dir(where):
             missing.append(where)
@@ -266,7 +271,7 @@ class Files:
         where = self._locate(path, WRITE, "mknod")
         self._refuse_top(where, "mknod", errno.EEXIST)
         with self.door.mutation("mknod", self._demanded("mknod", WRITE, where)):
-            self._backend(where.zone).make_node(where.rest, mode)
+            self._backend(where.zone).make_node(where.rest, plain_mode(mode))
 
     def remove(self, path: str) -> None:
         """Remove one name that is not a directory."""
@@ -275,10 +280,10 @@ class Files:
         with self.door.mutation("unlink", self._demanded("unlink", DELETE, where)):
             account = self._account(where)
             backend = self._backend(where.zone)
-            freed = self._size(backend, where.rest, last_link=True) if account is not None else 0
+            gone = self._peek(where) if account is not None else None
             backend.remove(where.rest)
-            if account is not None:
-                account.spend(-freed, str(where))
+            if account is not None and gone is not None:
+                _forget(account, gone, where)
 
     def remove_dir(self, path: str) -> None:
         """Remove one empty directory."""
@@ -302,15 +307,21 @@ class Files:
         if replaced is not None and flag is RenameFlag.REPLACE:
             claims.append(self._demanded("rename", DELETE, new))
         moved = self._peek(old)
+        if moved is not None and stat.S_ISLNK(moved.mode):
+            # What a link says means something else in another place.
+            target = self._call(old, lambda: self._backend(old.zone).read_link(old.rest))
+            self._inside(new, target, WRITE, "rename")
         exchanged = replaced if flag is RenameFlag.EXCHANGE else None
         if any(one is not None and stat.S_ISDIR(one.mode) for one in (moved, exchanged)):
             self._demand_move(old, new)
+        else:
+            self._refuse_top(new, "mknod", errno.EISDIR)  # a file is not a staged commit
         with self.door.mutation("rename", *claims, source=str(old), target=str(new)):
             self._backend(old.zone).rename(old.rest, new.rest, flag)
-            if replaced is not None and flag is RenameFlag.REPLACE and replaced.nlink == 1:
-                account = self._account(new)
-                if account is not None and stat.S_ISREG(replaced.mode):
-                    account.spend(-replaced.size, str(new))
+            account = self._account(new)
+            gone = replaced if flag is RenameFlag.REPLACE else None
+            if account is not None and gone is not None and (moved is None or moved.ino != gone.ino):
+                _forget(account, gone, new)
             if new.zone is Zone.STAGED:
                 self._on_staged(new.rest)
 
@@ -319,7 +330,7 @@ class Files:
             if path.zone is Zone.STAGED and "/" not in path.rest:
                 refusal = Decision(False, "staged", "a staged commit keeps its id and cannot be renamed")
                 raise self.door.refuse("rename", Claim(WRITE, path), refusal)
-            self.door.demand_move("rename", path)
+        self.door.demand_move("rename", old, new)
 
     def link(self, source: str, target: str) -> None:
         """Give a file a further name in its zone; it takes the right to write what is linked."""
@@ -331,6 +342,18 @@ class Files:
             self.door.demand("link", claim)
         self.door.demand("link", Claim(WRITE, new))
         self._same_zone(old, new)
+        if new.zone is Zone.STAGED and old.rest.partition("/")[0] != new.rest.partition("/")[0]:
+            # What is decided on must not change through a name in another staged commit.
+            raise FileSystemError(
+                errno.EXDEV,
+                f"`{old}` and `{new}` are in different staged commits",
+                str(new),
+                hint="copy instead",
+            )
+        linked = self._peek(old)
+        if linked is not None and stat.S_ISLNK(linked.mode):
+            target_text = self._call(old, lambda: self._backend(old.zone).read_link(old.rest))
+            self._inside(new, target_text, WRITE, "link")
         with self.door.mutation("link", Claim(WRITE, new), source=str(old)):
             self._backend(old.zone).link(old.rest, new.rest)
             if new.zone is Zone.STAGED:
@@ -342,7 +365,12 @@ class Files:
         self._refuse_top(where, "symlink", errno.EEXIST)
         self.door.demand("symlink", Claim(WRITE, where))
         self._inside(where, target, WRITE, "symlink")
-        with self.door.mutation("symlink", Claim(WRITE, where), target=printable(target)):
+        account = self._account(where)
+        length = len(os.fsencode(target))
+        with (
+            self.door.mutation("symlink", Claim(WRITE, where), target=printable(target)),
+            account.growing(length, str(where)) if account is not None else nullcontext(),
+        ):
             self._backend(where.zone).symlink(target, where.rest)
             if where.zone is Zone.STAGED:
                 self._on_staged(where.rest)
@@ -355,7 +383,7 @@ class Files:
 
     def set_mode(self, path: str, mode: int) -> None:
         """Set the permission bits."""
-        self._change("chmod", path, lambda b, p: b.set_mode(p, mode))
+        self._change("chmod", path, lambda b, p: b.set_mode(p, plain_mode(mode)))
 
     def set_owner(self, path: str, uid: int, gid: int) -> None:
         """Set owner and group; -1 leaves one as it is."""
@@ -408,7 +436,7 @@ class Files:
             raise FileSystemError(errno.EPERM, "the root holds the five zones and nothing else", "/")
         return self._backend_of(zone)
 
-    def _account(self, where: VirtualPath) -> Account | None:
+    def _account(self, where: VirtualPath) -> Ledger | None:
         return self._accounts.get(where.zone) if where.zone is not None else None
 
     def _call(self, where: VirtualPath, act: Callable[[], T]) -> T:
@@ -457,8 +485,18 @@ class Files:
             return 0
         return found.size if stat.S_ISREG(found.mode) and not (last_link and found.nlink > 1) else 0
 
-    def _give_back(self, where: VirtualPath, account: Account) -> None:
-        account.spend(-self._size(self._backend(where.zone), where.rest), str(where))
+    @contextmanager
+    def _replacing(
+        self, account: Ledger | None, backend: Backend, where: VirtualPath, size: int
+    ) -> Iterator[None]:
+        """Account for a file of `size` bytes in the place of what is at `where`, if that goes with its name."""
+        if account is None:
+            yield
+            return
+        with account.alone():
+            old = self._size(backend, where.rest, last_link=True)
+            with account.growing(size - old, str(where)):
+                yield
 
     def _looked(self, path: str, action: str) -> VirtualPath:
         where, only_directories = self.door.look(action, _absolute(path))
@@ -487,7 +525,7 @@ class Files:
             reason = f"`{where}` is part of the tree itself: {os.strerror(number).lower()}"
             self.door.refuse(action, Claim(operation, where), Decision(False, "root", reason))
             raise from_os_error(OSError(number, os.strerror(number)), str(where))
-        if where.zone is Zone.STAGED and "/" not in where.rest and action in ("open", "write", "mknod"):
+        if where.zone is Zone.STAGED and "/" not in where.rest and action in _MAKES_FILES:
             if action == "open" and self._is_dir(where):
                 return
             reason = "files are staged in a commit's directory: /staged/{commit-id}/…"
@@ -526,6 +564,12 @@ def _operations_of(flags: int) -> tuple[Operation, ...]:
 def _absolute(path: str) -> str:
     """Return a path of a backend's form as a virtual one."""
     return path if path[:1] == "/" else f"/{path}"
+
+
+def _forget(account: Ledger, gone: Stat, where: VirtualPath) -> None:
+    """Give back the bytes of what was removed or replaced, if that was its last name."""
+    if stat.S_ISLNK(gone.mode) or (stat.S_ISREG(gone.mode) and gone.nlink <= 1):
+        account.removed(gone.ino, gone.size, str(where))
 
 
 def _inode(number: int, zone: Zone | None) -> int:

@@ -1,30 +1,27 @@
 """Open files: what was granted at the open is granted again at each use after the rules changed."""
 
 import errno
+import os
+import stat
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
 
 from vfs.kernel.audit import Recorder
 from vfs.kernel.door import Claim, Door, outcome_of, translate
 from vfs.kernel.errors import FileSystemError, SandboxError, from_os_error
 from vfs.kernel.paths import VirtualPath
+from vfs.kernel.policy import Decision
 from vfs.kernel.ports import BackendFile, Stat
+from vfs.kernel.quota import Ledger
 from vfs.kernel.trust import Operation
 
-__all__ = ["Handle"]
+__all__ = ["Handle", "plain_mode"]
+
+_NEW = os.O_CREAT | os.O_EXCL
 
 
-class Account(Protocol):
-    """Where the growth of a file is accounted for (`vfs.kernel.quota.Ledger`)."""
-
-    def spend(self, growth: int, path: str) -> None:
-        """Take `growth` bytes, or raise QuotaExceededError; negative gives back."""
-        ...
-
-    def growing(self, growth: int, path: str) -> AbstractContextManager[None]:
-        """Take `growth` bytes for what the block writes; nothing if it fails."""
-        ...
+def plain_mode(mode: int) -> int:
+    """Return the mode without set-user-id and set-group-id: a file must not run as somebody else on the host."""
+    return mode & ~(stat.S_ISUID | stat.S_ISGID)
 
 
 class Handle:
@@ -43,9 +40,9 @@ class Handle:
         recorder: Recorder,
         claims: Sequence[Claim],
         sequences: Sequence[int],
-        account: Account | None,
+        account: Ledger | None,
         number: Callable[[int], int],
-        appends: bool,
+        flags: int,
     ) -> None:
         self._file = file
         self._door = door
@@ -54,7 +51,9 @@ class Handle:
         self._sequences = sequences
         self._account = account
         self._number = number
-        self._appends = appends
+        self._appends = bool(flags & os.O_APPEND)
+        self._is_new = flags & _NEW == _NEW
+        self._inode = 0
         self._epoch = door.epoch()
         self._wrote = False
         self._closed = False
@@ -62,6 +61,9 @@ class Handle:
         self._failure = "ok"
         self.bytes_read = 0
         self.bytes_written = 0
+        if account is not None:
+            self._inode = file.stat().ino
+            account.opened(self._inode)
 
     @property
     def path(self) -> VirtualPath:
@@ -91,10 +93,11 @@ class Handle:
             if self._account is None:
                 done = self._file.pwrite(data, offset)
             else:
-                size = self._file.stat().size
-                end = (size if self._appends else offset) + len(data)
-                with self._account.growing(max(0, end - size), str(self.path)):
-                    done = self._file.pwrite(data, offset)
+                with self._account.alone():
+                    size = self._file.stat().size
+                    end = (size if self._appends else offset) + len(data)
+                    with self._account.growing(max(0, end - size), str(self.path)):
+                        done = self._file.pwrite(data, offset)
         except (OSError, SandboxError) as error:
             raise self._failed(error) from error
         self.bytes_written += done
@@ -107,7 +110,10 @@ class Handle:
             if self._account is None:
                 self._file.truncate(size)
             else:
-                with self._account.growing(size - self._file.stat().size, str(self.path)):
+                with (
+                    self._account.alone(),
+                    self._account.growing(size - self._file.stat().size, str(self.path)),
+                ):
                     self._file.truncate(size)
         except (OSError, SandboxError) as error:
             raise self._failed(error) from error
@@ -125,7 +131,7 @@ class Handle:
     def set_mode(self, mode: int) -> None:
         """Set the permission bits."""
         self._before_change()
-        self._file.set_mode(mode)
+        self._file.set_mode(plain_mode(mode))
 
     def sync(self, *, data_only: bool) -> None:
         """Return when what was written has reached stable storage."""
@@ -144,6 +150,7 @@ class Handle:
             return
         self._closed = True
         try:
+            self._settle()
             self._file.close()
         except OSError as error:
             self._failure = outcome_of(error)
@@ -153,6 +160,11 @@ class Handle:
                 self._recorder.outcome(
                     sequence, self._failure, bytes_read=self.bytes_read, bytes_written=self.bytes_written
                 )
+
+    def _settle(self) -> None:
+        if self._account is not None:
+            last = self._file.stat()
+            self._account.closed(self._inode, is_gone=last.nlink == 0, size=last.size, path=str(self.path))
 
     def _before_change(self) -> None:
         self._recheck()
@@ -177,6 +189,9 @@ class Handle:
             # What an approver allowed at the open stays allowed for this handle.
             if not decision.allowed and not decision.ask:
                 raise self._door.refuse("use", claim, decision)
+            if decision.create_only and not self._is_new:
+                only = Decision(False, "matrix", "untrusted sessions may only write files that they made")
+                raise self._door.refuse("use", claim, only)
         self._epoch = epoch
 
     def _failed(self, error: OSError | SandboxError) -> SandboxError:

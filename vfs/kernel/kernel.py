@@ -10,13 +10,15 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Protocol, Self
 
 from vfs.kernel.audit import Actor, AuditLog, Recorder
-from vfs.kernel.door import Approver, Door
+from vfs.kernel.door import Approver, Door, outcome_of
 from vfs.kernel.errors import PermissionError, SandboxError, SessionError, TokenError
 from vfs.kernel.files import Files
+from vfs.kernel.paths import printable
 from vfs.kernel.policy import Policy
 from vfs.kernel.ports import Backend
 from vfs.kernel.promotion import Promotions
@@ -60,10 +62,15 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What `collect` removed: session ids, and ids of staged commits that had been decided on."""
+    """What `collect` removed: session ids, and ids of staged commits that had been decided on.
+
+    `failed` says of each whose files are still there, wholly or in part, what stands against it, in a text that
+    is safe to show. They are tried again at the next time.
+    """
 
     sessions: tuple[str, ...]
     staged: tuple[str, ...]
+    failed: tuple[str, ...] = ()
 
 
 class Kernel:
@@ -143,7 +150,9 @@ class Kernel:
         session = self.sessions.get(session_id)
         record = self._recorder(session, face)
         try:
-            promotion = self.promotions.redeem(token, session_id)
+            promotion = self.promotions.redeem(
+                token, session_id, trust_since=session.trust_since.timestamp()
+            )
         except TokenError as error:
             record.entry(
                 "promote", "promote", None, None, False, reason=error.message, rule="token", actor=me()
@@ -182,31 +191,72 @@ class Kernel:
     ) -> Collected:
         """Remove the files of sessions that are over, and staged commits that were committed or rejected.
 
-        A staged commit that nobody has decided on stays, whatever became of its session.
+        A staged commit that nobody has decided on stays, whatever became of its session. What cannot be removed is
+        reported and does not stop the rest. Raises AuditUnavailableError: what cannot be recorded is not removed.
         """
         over = [session for session in self.sessions.list() if session.status != "active"]
         decided = self.state.query(
             "SELECT id, workspace_id, session_id FROM staged_commits"
             " WHERE status IN ('committed', 'rejected')"
         )
-        if not dry_run:
-            for session in over:
-                progress(f"session {session.id}")
-                self._event(
-                    "delete", session.workspace_id, "gc", f"/session/{session.id}", session=session.id
-                )
-                self.storage.discard(session.workspace_id, session.id)
-                self._ledgers.pop(f"session:{session.id}", None)
-                self.sessions.forget(session.id)
-            for row in decided:
-                progress(f"staged commit {row['id']}")
-                self._remove_staged(row["id"], row["workspace_id"], row["session_id"])
-        return Collected(tuple(s.id for s in over), tuple(row["id"] for row in decided))
+        if dry_run:
+            return Collected(tuple(session.id for session in over), tuple(row["id"] for row in decided))
+        sessions, staged, failed = [], [], []
+        for session in over:
+            progress(f"session {session.id}")
+            path = f"/session/{session.id}"
+            failure = self._removed(path, session.workspace_id, session.id, partial(self._discard, session))
+            if failure is None:
+                sessions.append(session.id)
+            else:
+                failed.append(failure)
+        for row in decided:
+            progress(f"staged commit {row['id']}")
+            path, workspace_id = f"/staged/{row['id']}", row["workspace_id"]
+            remove = partial(self._remove_staged, row["id"], workspace_id)
+            failure = self._removed(path, workspace_id, row["session_id"], remove)
+            if failure is None:
+                staged.append(row["id"])
+            else:
+                failed.append(failure)
+        return Collected(tuple(sessions), tuple(staged), tuple(failed))
 
-    def _remove_staged(self, commit_id: str, workspace_id: str, session_id: str) -> None:
-        self._event("delete", workspace_id, "gc", f"/staged/{commit_id}", session=session_id)
-        self.staging(workspace_id).remove_files(commit_id)
-        self.staging(workspace_id).forget(commit_id)
+    def _removed(
+        self, path: str, workspace_id: str, session_id: str, remove: Callable[[], None]
+    ) -> str | None:
+        """Remove something between two rows of the log; return what stood against it, or None."""
+        recorder = self.log.bind(
+            session_id="", workspace_id=workspace_id, trust_level=TrustLevel.FULL, face="kernel"
+        )
+        row = recorder.entry(
+            "delete", "gc", path, None, True, actor=me(), pending=True, metadata={"session": session_id}
+        )
+        outcome = "ok"
+        try:
+            remove()
+        except (OSError, SandboxError) as error:
+            outcome = outcome_of(error)
+            if isinstance(error, SandboxError):
+                reason = error.message
+            else:
+                reason = f"{(error.strerror or 'input/output error').lower()}: `{error.filename or path}`"
+            return f"`{path}` stays: {printable(reason)}"
+        except BaseException as error:
+            outcome = outcome_of(error)
+            raise
+        finally:
+            recorder.outcome(row, outcome)
+        return None
+
+    def _discard(self, session: Session) -> None:
+        self.storage.discard(session.workspace_id, session.id)
+        self._ledgers.pop(f"session:{session.id}", None)
+        self.sessions.forget(session.id)
+
+    def _remove_staged(self, commit_id: str, workspace_id: str) -> None:
+        staging = self.staging(workspace_id)
+        staging.remove_files(commit_id)
+        staging.forget(commit_id)
 
     # What sandboxes are made of
 

@@ -73,7 +73,7 @@ def parse(path: str, *, base: str = "/session/working") -> VirtualPath:
         names = _resolve(names, path)
     else:
         del names[0]
-    if len(path) > NAME_MAX // 4:
+    if len(path) > NAME_MAX // 4 or not path.isascii():
         _check_lengths(path, names)
     if not names:
         return ROOT
@@ -118,19 +118,22 @@ def _check_lengths(path: str, names: list[str]) -> None:
 def join(directory: str, target: str) -> str | None:
     """Return where a link in `directory` that says `target` leads, both relative to one root.
 
-    None if it leads out: an absolute target, or one that climbs above the root.
+    None if it leads out: an absolute target, or one that climbs above the root. None too if it climbs after it
+    has gone down: where that leads depends on the links on the way, for the operating system that follows it.
     """
     if target[:1] == "/" or not target:
         return None
     parts = directory.split("/") if directory else []
+    down = False
     for name in target.split("/"):
         if name in ("", "."):
             continue
         if name == "..":
-            if not parts:
+            if down or not parts:
                 return None
             parts.pop()
         else:
+            down = True
             parts.append(name)
     return "/".join(parts)
 

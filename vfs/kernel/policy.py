@@ -80,19 +80,19 @@ class Policy:
             )
         return _ALLOWED
 
-    def _moves(self, level: TrustLevel, path: VirtualPath) -> Decision:
-        """Return the verdict on moving the directory `path`, beyond deleting it: would that dodge a rule."""
-        text = str(path)
+    def _moves(self, level: TrustLevel, old: VirtualPath, new: VirtualPath) -> Decision:
+        """Return the verdict on a directory's change of place: the same rules must hold below both."""
         for rule in self.rules:
             try:
-                dodges = rule.binds(level) and rule.leads_to(text)
+                dodges = rule.binds(level) and rule.standing(str(old)) != rule.standing(str(new))
             except Exception as error:  # noqa: BLE001 (a rule that errors denies)
                 return _broken(rule, error)
             if dodges:
                 return Decision(
                     False,
                     rule.name,
-                    f"moving `{printable(text)}` would carry paths out from under the rule `{rule.name}`",
+                    f"moving `{printable(str(old))}` to `{printable(str(new))}` would carry paths out from under"
+                    f" the rule `{rule.name}`, or into it",
                 )
         return _ALLOWED
 

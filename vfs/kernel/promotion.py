@@ -28,6 +28,8 @@ class Promotion:
     level: TrustLevel
     who: str
     reason: str
+    issued_at: float
+    """Seconds since the epoch."""
 
 
 class Promotions:
@@ -53,10 +55,12 @@ class Promotions:
         }  # fmt: skip
         return jwt.encode(claims, self._key.private_pem, algorithm=_ALGORITHM)
 
-    def redeem(self, token: str, session_id: str) -> Promotion:
+    def redeem(self, token: str, session_id: str, *, trust_since: float) -> Promotion:
         """Return what `token` grants to `session_id`, and use it up.
 
-        Raises TokenError for a token that is expired, forged, for another session or project, or used.
+        `trust_since` is when the session's trust was last decided on, in seconds since the epoch: a token from
+        before that does not count. Raises TokenError for one that is expired, forged, for another session or
+        project, overtaken or used.
         """
         promotion = self._read(token)
         if promotion.session_id != session_id:
@@ -68,6 +72,10 @@ class Promotions:
             )
             if used.rowcount == 0:
                 raise TokenError("the token was used before", hint="ask for another one")
+        if promotion.issued_at <= trust_since:
+            raise TokenError(
+                "the session's trust was decided on after the token was made", hint="ask for another one"
+            )
         return promotion
 
     def _read(self, token: str) -> Promotion:
@@ -84,6 +92,7 @@ class Promotions:
                 level=TrustLevel(claims["level"]),
                 who=str(claims["who"]),
                 reason=str(claims["reason"]),
+                issued_at=float(claims["iat"]),
             )
         except jwt.ExpiredSignatureError:
             raise TokenError("the token has expired", hint="ask for another one") from None

@@ -7,39 +7,51 @@ the portions shrink to what is needed, so the quota is never exceeded and never 
 What a killed process had taken and not spent comes back at the next count.
 """
 
+import errno
 import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from vfs.kernel.errors import QuotaExceededError
+from vfs.kernel.errors import QuotaExceededError, SandboxError
 from vfs.kernel.ports import Backend
 from vfs.kernel.state import StateDatabase
+from vfs.kernel.trees import walk
 
 __all__ = ["Ledger", "measure"]
 
 PORTION = 1 << 20
+_UNREACHABLE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.ELOOP}
+)
 
 
 def measure(backend: Backend, path: str = "") -> int:
-    """Return the bytes in all regular files below `path`, each hard-linked file once."""
-    total, seen, directories = 0, set(), [path]
-    while directories:
-        directory = directories.pop()
-        for entry in backend.scan(directory):
-            child = f"{directory}/{entry.name}" if directory else entry.name
-            if stat.S_ISDIR(entry.type):
-                directories.append(child)
-            elif stat.S_ISREG(entry.type) and entry.ino not in seen:
-                try:
-                    found = backend.stat(child)
-                except FileNotFoundError:
-                    continue  # removed while we looked
-                if found.nlink > 1:
-                    seen.add(entry.ino)
-                total += found.size
+    """Return the bytes in all regular files below `path` and in the texts of links, each hard-linked one once.
+
+    What cannot be reached counts nothing and stops nothing: a directory (`path` too) that this process may not
+    enter, what lies deeper than a path is long, what vanishes meanwhile. Storage that fails raises its OSError,
+    so that a count that is no count is never kept.
+    """
+    total, seen = 0, set()
+    for child, entry in walk(backend, path, failed=_pass_over):
+        if entry.ino in seen or not (stat.S_ISREG(entry.type) or stat.S_ISLNK(entry.type)):
+            continue
+        try:
+            found = backend.stat(child)
+        except OSError as error:
+            _pass_over(child, error)
+            continue
+        if found.nlink > 1:
+            seen.add(entry.ino)
+        total += found.size
     return total
+
+
+def _pass_over(_path: str, error: OSError | SandboxError) -> None:
+    if error.errno not in _UNREACHABLE:
+        raise error
 
 
 class Ledger:
@@ -51,6 +63,9 @@ class Ledger:
         self._scope = scope
         self._count = count
         self._lock = threading.Lock()
+        self._changes = threading.RLock()
+        self._users: dict[int, int] = {}
+        """How many handles are open, by inode."""
         self._spare = 0
         """Bytes taken from the shared count and not spent; negative never."""
 
@@ -66,6 +81,32 @@ class Ledger:
                 self._spare = PORTION
             else:
                 self._spare = self._take(wanted, PORTION, path)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let nobody else in this process measure or change a file meanwhile."""
+        with self._changes:
+            yield
+
+    def opened(self, inode: int) -> None:
+        """Take note that a handle on the file is open: its bytes stay until it is closed."""
+        with self._changes:
+            self._users[inode] = self._users.get(inode, 0) + 1
+
+    def closed(self, inode: int, *, is_gone: bool, size: int, path: str) -> None:
+        """Take note that a handle was closed; the last one on a file without a name gives its bytes back."""
+        with self._changes:
+            left = self._users.pop(inode, 1) - 1
+            if left > 0:
+                self._users[inode] = left
+            elif is_gone:
+                self.spend(-size, path)
+
+    def removed(self, inode: int, size: int, path: str) -> None:
+        """Give back the bytes of a file that has lost its last name, now or when it is closed."""
+        with self._changes:
+            if inode not in self._users:
+                self.spend(-size, path)
 
     @contextmanager
     def growing(self, growth: int, path: str) -> Iterator[None]:

@@ -44,6 +44,8 @@ class Rule:
     patterns: tuple[str, ...]
     level: TrustLevel = TrustLevel.FULL
     unless: tuple[str, ...] = ()
+    below: bool = True
+    """Whether what lies below a named path is covered too."""
 
     def __post_init__(self) -> None:
         for pattern in (*self.patterns, *self.unless):
@@ -64,28 +66,54 @@ class Rule:
 
     def covers(self, path: str) -> bool:
         """Tell whether the virtual `path`, or a directory above it, is named by the rule."""
-        return bool(_regex(self.patterns).match(path)) and not (
+        return bool(_regex(self.patterns, below=self.below).match(path)) and not (
             self.unless and _regex(self.unless).match(path)
         )
 
-    def leads_to(self, path: str) -> bool:
-        """Tell whether what the rule covers may lie below `path` because of this very name.
+    def standing(self, path: str) -> frozenset[tuple[int, int]]:
+        """Return how far each pattern has come at the directory `path`: what it may yet cover below.
 
-        Moving such a directory (say `.git`, for a rule over `.git/hooks`) would carry what is covered out
-        from under the rule, or something prepared elsewhere into it.
+        Two directories with the same standing have the same paths covered below them, so that moving one to
+        the other's place carries nothing out from under the rule, nor into it.
         """
-        heads = _heads(self.patterns)
-        return bool(heads) and bool(_regex(heads, below=False).match(path))
+        names = path.split("/")[1:]
+        reached: set[tuple[int, int]] = set()
+        for number, pattern in enumerate((*self.patterns, *self.unless)):
+            reached |= {(number, state) for state in _reached(_parts(pattern), names)}
+        return frozenset(reached)
 
 
 @lru_cache(maxsize=256)
-def _heads(patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the proper prefixes of the patterns that end in a name of their own."""
-    found = []
-    for pattern in patterns:
-        names = pattern.split("/")
-        found += ["/".join(names[:end]) for end in range(3, len(names)) if names[end - 1] != "**"]
-    return tuple(found)
+def _parts(pattern: str) -> tuple[re.Pattern[str] | None, ...]:
+    """Return what each name of a path is to match; None for `**`, any number of names."""
+    return tuple(
+        None if name == "**" else re.compile(_translate_name(name), re.IGNORECASE | re.DOTALL)
+        for name in pattern.split("/")[1:]
+    )
+
+
+def _reached(parts: Sequence[re.Pattern[str] | None], names: Sequence[str]) -> set[int]:
+    """Return how many parts may have been matched by all of `names`; all of them stays so further down."""
+    states = _past_any(parts, {0})
+    for name in names:
+        after = set()
+        for state in states:
+            if state == len(parts) or parts[state] is None:
+                after.add(state)
+            elif (part := parts[state]) is not None and part.fullmatch(name):
+                after.add(state + 1)
+        states = _past_any(parts, after)
+    return states
+
+
+def _past_any(parts: Sequence[re.Pattern[str] | None], states: set[int]) -> set[int]:
+    """Add the states behind a `**`, which may stand for no name at all."""
+    for state in sorted(states):
+        behind = state
+        while behind < len(parts) and parts[behind] is None:
+            behind += 1
+            states = states | {behind}
+    return states
 
 
 def covering(patterns: Iterable[str]) -> re.Pattern[str]:
@@ -141,12 +169,22 @@ def _translate_name(name: str) -> str:
 
 
 PROTECTED: tuple[Rule, ...] = (
-    Rule("protected:sandbox", Effect.HIDE, ("/repo/.sandbox",)),
+    Rule("protected:sandbox", Effect.HIDE, ("/repo/**/.sandbox",)),
     Rule("protected:git-hooks", Effect.READ_ONLY, ("/repo/**/.git/hooks", "/repo/**/.git/modules/**/hooks")),
-    Rule("protected:git-config", Effect.READ_ONLY, ("/repo/**/.git/config", "/repo/**/.git/config.worktree",
-                                                     "/repo/**/.git/modules/**/config")),
+    # Git takes its config, and the commands in it, from where these lead.
+    Rule(
+        "protected:git-config",
+        Effect.READ_ONLY,
+        tuple(
+            f"/repo/**/.git/{place}{name}"
+            for place in ("", "modules/**/", "worktrees/**/")
+            for name in ("config", "config.worktree", "commondir", "gitdir")
+        ),
+    ),
+    # A `.git` that is a file or a link leads to another directory; one can be made only where none is watched.
+    Rule("protected:git", Effect.READ_ONLY, ("/repo/**/.git",), below=False),
     Rule("protected:settings", Effect.READ_ONLY, ("/repo/vfs.toml",)),
-)  # fmt: skip
+)
 """What no setting lifts: the sandbox's own state, its settings, and what would run on the host."""
 
 _BELOW_FULL = TrustLevel.WORKSPACE

@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
@@ -27,7 +28,7 @@ from vfs.kernel.paths import parse, printable
 from vfs.kernel.policy import PermissionCheck
 from vfs.kernel.ports import RenameFlag
 from vfs.kernel.sessions import Session
-from vfs.kernel.staging import StagedCommit, StageRequest, check_commit_id, new_commit_id
+from vfs.kernel.staging import StagedCommit, StagedFile, StageRequest, check_commit_id, new_commit_id
 from vfs.kernel.streams import flags_of, open_stream
 from vfs.kernel.trees import remove_tree
 from vfs.kernel.trust import MATRIX, Operation, SecurityContext, TrustLevel
@@ -367,14 +368,24 @@ class Sandbox:
         """Return the staged commits of the workspace, oldest first."""
         claim = self._door.admit(Operation.LIST, "staged_commits", "/staged")
         with self._door.reading("staged_commits", claim):
-            return self.kernel.staging(self.session.workspace_id).commits()
+            return [self._seen(commit) for commit in self.kernel.staging(self.session.workspace_id).commits()]
 
     def staged_commit(self, commit_id: str) -> StagedCommit:
         """Return one staged commit. Raises NotFoundError."""
         check_commit_id(commit_id)
         claim = self._door.admit(Operation.READ, "staged_commit", f"/staged/{commit_id}")
         with self._door.reading("staged_commit", claim):
-            return self.kernel.staging(self.session.workspace_id).commit(commit_id)
+            return self._seen(self.kernel.staging(self.session.workspace_id).commit(commit_id))
+
+    def _seen(self, commit: StagedCommit) -> StagedCommit:
+        """Return a staged commit without telling what is in the repository, to whom may not know that."""
+
+        def seen(file: StagedFile) -> StagedFile:
+            where = parse(f"/repo/{file.repo_path}")
+            known = file.operation != "update" or self._door.decide(Operation.LIST, where).allowed
+            return file if known else replace(file, operation="create")
+
+        return replace(commit, files=tuple(seen(file) for file in commit.files))
 
     def discard_staged(self, commit_id: str) -> None:
         """Remove a staged commit that nobody has decided on. Raises NotFoundError."""

@@ -133,6 +133,10 @@ class SessionStore:
         rows = self._state.query("SELECT * FROM sessions WHERE id = ?", session_id)
         return _from_row(dict(rows[0])) if rows else None
 
+    def version(self) -> int:
+        """Return a number that differs once another process has changed the database."""
+        return self._state.version()
+
     def exists(self, session_id: str) -> bool:
         """Tell whether there is a session of that id."""
         return bool(self._state.query("SELECT 1 FROM sessions WHERE id = ?", session_id))

@@ -13,24 +13,26 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from vfs.kernel.errors import InvalidPathError, NotFoundError
+from vfs.kernel.errors import InvalidPathError, NotFoundError, SandboxError
 from vfs.kernel.paths import VirtualPath, printable
 from vfs.kernel.policy import Decision
 from vfs.kernel.ports import Backend, BackendFile
+from vfs.kernel.sessions import Session
 from vfs.kernel.state import Generation, StateDatabase
-from vfs.kernel.trees import remove_tree
-from vfs.kernel.trust import Operation
+from vfs.kernel.trees import remove_tree, walk
+from vfs.kernel.trust import Operation, TrustLevel
 
 __all__ = ["StageRequest", "StagedCommit", "StagedFile", "Staging", "Status"]
 
 Status = Literal["pending", "approved", "committed", "rejected"]
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _CHUNK = 1 << 20
+_KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,11 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class StagedCommit:
-    """A staged commit as it stands (seed 001, StagedCommit)."""
+    """A staged commit as it stands (seed 001, StagedCommit).
+
+    `problems` says of each thing lying there that is not among the files why: it is no file and no link, or it
+    cannot be read. The texts are safe to show.
+    """
 
     id: str
     session_id: str
@@ -67,6 +73,7 @@ class StagedCommit:
     message: str
     files: tuple[StagedFile, ...]
     status: Status
+    problems: tuple[str, ...] = ()
 
 
 def new_commit_id() -> str:
@@ -99,8 +106,8 @@ class Staging:
 
     # What the door asks
 
-    def judge(self, operation: Operation, path: VirtualPath) -> Decision | None:
-        """Refuse changes to a staged commit that a person has decided on; have nothing against the rest."""
+    def judge(self, session: Session, operation: Operation, path: VirtualPath) -> Decision | None:
+        """Refuse changes to a staged commit that a person has decided on, and untrusted ones to another's."""
         if operation not in (Operation.WRITE, Operation.DELETE) or not path.rest:
             return None
         commit_id = path.rest.partition("/")[0]
@@ -110,12 +117,25 @@ class Staging:
             return Decision(
                 False, "staged", f"the staged commit `{commit_id}` was decided on and no longer changes"
             )
+        if session.trust_level is TrustLevel.UNTRUSTED and self._owner(commit_id) not in (None, session.id):
+            return Decision(False, "staged", f"the staged commit `{commit_id}` is another session's")
         return None
+
+    def _owner(self, commit_id: str) -> str | None:
+        rows = self._state.query(
+            "SELECT session_id FROM staged_commits WHERE id = ? AND workspace_id = ?",
+            commit_id,
+            self._workspace,
+        )
+        return str(rows[0][0]) if rows else None
 
     def _decided_now(self) -> frozenset[str]:
         epoch = self._generation.read()
         if epoch != self._decided[0]:
-            rows = self._state.query("SELECT id FROM staged_commits WHERE status != 'pending'")
+            rows = self._state.query(
+                "SELECT id FROM staged_commits WHERE status != 'pending' AND workspace_id = ?",
+                self._workspace,
+            )
             self._decided = (epoch, frozenset(row["id"] for row in rows))
         return self._decided[1]
 
@@ -124,7 +144,7 @@ class Staging:
     def adopt(self, commit_id: str, session_id: str, message: str = "") -> None:
         """Make sure that there is a row for the staged commit that files are being written to."""
         check_commit_id(commit_id)
-        if self._state.query("SELECT 1 FROM staged_commits WHERE id = ?", commit_id):
+        if self._owner(commit_id) is not None:
             return
         with self._state.transaction() as database:
             database.execute(
@@ -138,8 +158,9 @@ class Staging:
         """Set the message and the deletions of a pending staged commit."""
         with self._state.transaction() as database:
             database.execute(
-                "UPDATE staged_commits SET message = ?, deletions = ? WHERE id = ? AND status = 'pending'",
-                (message, json.dumps(sorted(deletions)), commit_id),
+                "UPDATE staged_commits SET message = ?, deletions = ?"
+                " WHERE id = ? AND workspace_id = ? AND status = 'pending'",
+                (message, json.dumps(sorted(deletions)), commit_id, self._workspace),
             )
 
     def commits(self) -> list[StagedCommit]:
@@ -165,19 +186,24 @@ class Staging:
     def remove_files(self, commit_id: str) -> None:
         """Remove the files of a staged commit; the caller has the right to, and records it."""
         with contextlib.suppress(FileNotFoundError):
-            remove_tree(self._staged, commit_id)
+            if stat.S_ISDIR(self._staged.stat(commit_id).mode):
+                remove_tree(self._staged, commit_id)
+            else:
+                self._staged.remove(commit_id)
 
     def forget(self, commit_id: str) -> None:
         """Remove the row of a staged commit whose files are gone."""
         with self._state.transaction() as database:
-            database.execute("DELETE FROM staged_commits WHERE id = ?", (commit_id,))
+            database.execute(
+                "DELETE FROM staged_commits WHERE id = ? AND workspace_id = ?", (commit_id, self._workspace)
+            )
         self._generation.bump()
 
     # What is in one
 
     def _load(self, row: dict[str, object]) -> StagedCommit:
         commit_id = str(row["id"])
-        found = list(self._files(commit_id))
+        found, problems = self._files(commit_id)
         staged = {file.repo_path for file in found}
         found += [
             StagedFile(path, "delete", 0, "")
@@ -192,22 +218,29 @@ class Staging:
             message=str(row["message"]),
             files=tuple(sorted(found, key=lambda file: file.repo_path)),
             status=status,
+            problems=tuple(sorted(problems)),
         )
 
-    def _files(self, commit_id: str) -> Iterator[StagedFile]:
-        directories = [commit_id]
-        while directories:
-            directory = directories.pop()
-            try:
-                entries = self._staged.scan(directory)
-            except FileNotFoundError:
-                continue
-            for entry in entries:
-                path = f"{directory}/{entry.name}"
-                if stat.S_ISDIR(entry.type):
-                    directories.append(path)
-                else:
-                    yield self._file(path)
+    def _files(self, commit_id: str) -> tuple[list[StagedFile], list[str]]:
+        """Return the files and what is wrong with the rest; one session's files never stop others' work."""
+        files: list[StagedFile] = []
+        problems: list[str] = []
+
+        def failed(path: str, error: OSError | SandboxError | UnicodeError) -> None:
+            problems.append(f"`/staged/{printable(path)}` is left out: {_reason(error)}")
+
+        for path, entry in walk(self._staged, commit_id, failed=failed):
+            if entry.type in (stat.S_IFREG, stat.S_IFLNK):
+                try:
+                    files.append(self._file(path))
+                except FileNotFoundError:
+                    continue  # removed while we looked
+                except (OSError, SandboxError, UnicodeError) as error:
+                    failed(path, error)
+            elif not stat.S_ISDIR(entry.type):
+                kind = _KINDS.get(entry.type, "a device")
+                problems.append(f"`/staged/{printable(path)}` is left out: {kind} cannot be committed")
+        return files, problems
 
     def _file(self, path: str) -> StagedFile:
         repo_path = path.partition("/")[2]
@@ -216,7 +249,7 @@ class Staging:
             text = self._staged.read_link(path).encode("utf-8", "surrogateescape")
             size, digest = len(text), hashlib.sha256(text).hexdigest()
         else:
-            file = self._staged.open(path, os.O_RDONLY)
+            file = self._staged.open(path, os.O_RDONLY)  # refuses all but regular files
             try:
                 size, digest = _digest(file)
             finally:
@@ -229,6 +262,13 @@ class Staging:
         except OSError:
             return False
         return True
+
+
+def _reason(error: OSError | SandboxError | UnicodeError) -> str:
+    if isinstance(error, SandboxError):
+        return printable(error.message)
+    text = error.strerror if isinstance(error, OSError) else str(error)
+    return printable(text or "input/output error").lower()
 
 
 def _digest(file: BackendFile) -> tuple[int, str]:

@@ -77,6 +77,10 @@ class StateDatabase:
         with self._lock, self._explained():
             return self._connection.execute(sql, parameters).fetchall()
 
+    def version(self) -> int:
+        """Return a number that differs once another connection has changed the database."""
+        return int(self.query("PRAGMA data_version")[0][0])
+
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Hold the database for writing; everything inside takes effect together or not at all."""
@@ -118,7 +122,7 @@ class StateDatabase:
             self._connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
 
 
-_TABLES: tuple[tuple[str, dict[str, type], str], ...] = (
+_TABLES: tuple[tuple[str, dict[str, type], str | tuple[str, ...]], ...] = (
     # What is known of the project itself, e.g. its id.
     ("meta", {"key": str, "value": str}, "key"),
     # Times are seconds since the epoch; NULL expires_at never expires; NULL ended_at is still there.
@@ -149,7 +153,7 @@ _TABLES: tuple[tuple[str, dict[str, type], str], ...] = (
             "status": str,
             "deletions": str,
         },
-        "id",
+        ("workspace_id", "id"),
     ),
     # A promotion token counts once; a row here is its use.
     ("used_tokens", {"id": str, "session_id": str, "used_at": float}, "id"),

@@ -39,12 +39,21 @@ def gc(
 
                 found = kernel.collect(progress=step)
     if as_json:
-        output.document({"dry_run": dry_run, "sessions": list(found.sessions), "staged": list(found.staged)})
+        output.document(
+            {
+                "dry_run": dry_run,
+                "sessions": list(found.sessions),
+                "staged": list(found.staged),
+                "failed": list(found.failed),
+            }
+        )
         return
     verb = "would remove" if dry_run else "removed"
     for identity in found.sessions:
         output.text(f"{verb} session {identity}")
     for identity in found.staged:
         output.text(f"{verb} staged commit {identity}")
-    if not found.sessions and not found.staged:
+    for failure in found.failed:
+        output.note(failure)
+    if not found.sessions and not found.staged and not found.failed:
         output.text("nothing to remove")

@@ -88,6 +88,8 @@ def show(
         ],
         empty="it has no files",
     )
+    for problem in found.problems:
+        output.note(problem)
 
 
 @click.command()
@@ -131,4 +133,5 @@ def _as_json(one: "StagedCommit") -> dict[str, Any]:
             {"repo_path": file.repo_path, "operation": file.operation, "size": file.size, "hash": file.hash}
             for file in one.files
         ],
+        "problems": list(one.problems),
     }
