@@ -39,14 +39,8 @@ def gc(
 
                 found = kernel.collect(progress=step)
     if as_json:
-        output.document(
-            {
-                "dry_run": dry_run,
-                "sessions": list(found.sessions),
-                "staged": list(found.staged),
-                "failed": list(found.failed),
-            }
-        )
+        told = {"dry_run": dry_run, "sessions": list(found.sessions), "staged": list(found.staged)}
+        output.document(told if dry_run else {**told, "failed": list(found.failed)})
         return
     verb = "would remove" if dry_run else "removed"
     for identity in found.sessions:
