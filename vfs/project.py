@@ -68,6 +68,15 @@ class ProjectStorage:
         if Zone.SESSION not in self._urls:
             shutil.rmtree(self._layout.workspace(workspace_id) / "sessions" / session_id, ignore_errors=True)
 
+    def sweep(self) -> None:
+        """Remove what unfinished writes left in the project's own directories."""
+        for place in (self._layout.project, self._layout.root):
+            backend = OsBackend(place)
+            try:
+                backend.sweep()
+            finally:
+                backend.close()
+
     def close(self) -> None:
         """Close every backend."""
         while self._open:

@@ -63,11 +63,6 @@ def test_the_network_is_shared_only_if_asked_for_and_names_are_resolved_then() -
     assert (resolver, resolver) in triples(arguments, "--ro-bind")
 
 
-def test_without_a_terminal_of_its_own_the_command_leaves_the_callers() -> None:
-    assert "--new-session" in jail_arguments(command(), MERGED)
-    assert "--new-session" not in jail_arguments(command(terminal=True), MERGED)
-
-
 def test_an_older_bubblewrap_is_not_asked_for_what_it_lacks() -> None:
     old = Host(directories=("/usr",), user_namespaces=False)
     arguments = jail_arguments(command(), old)

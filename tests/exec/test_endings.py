@@ -139,11 +139,14 @@ def test_sigkill_of_both_leaves_a_dead_mount_that_the_next_command_clears(projec
 
 
 @pytest.mark.slow
-def test_sigkill_at_any_point_leaves_nothing(project: Project) -> None:
-    for step in range(40):
+@pytest.mark.parametrize(
+    "steps", [pytest.param(8, id="short"), pytest.param(200, id="long", marks=pytest.mark.slow)]
+)
+def test_sigkill_at_any_point_leaves_nothing(project: Project, steps: int) -> None:
+    for step in range(steps):
         process = project.start("sh", "-c", "setsid sleep 1000 & sleep 1000")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(step * 0.04)
+            process.wait(step * 1.6 / steps)
         process.kill()
         process.communicate()
         until(lambda: not project.mounts() and not project.processes(), process)

@@ -102,6 +102,18 @@ def test_no_process_of_the_host_can_be_seen(jail: Jail) -> None:
     assert len(pids) == 2  # the jail's first process and `ls`
 
 
+def test_no_descriptor_but_the_streams_is_handed_in(jail: Jail) -> None:
+    assert jail.sh("ls /proc/$$/fd").stdout.split() == ["0", "1", "2"]
+
+
+def test_the_command_has_a_session_of_its_own_and_no_terminal(jail: Jail) -> None:
+    done = jail.sh("cut -d' ' -f1,5,6,7 /proc/self/stat; (: < /dev/tty) 2>&1")
+    pid, group, session, terminal = done.stdout.splitlines()[0].split()
+    assert (group, session, terminal) == ("2", "2", "0")
+    assert "No such device" in done.stdout
+    assert pid != "2"
+
+
 def test_no_capability_is_left_and_none_can_be_had(jail: Jail) -> None:
     status = jail.run("cat", "/proc/self/status").stdout
     fields = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)

@@ -55,7 +55,7 @@ def test_csv_has_the_same_fields_and_no_formula(world: AuditWorld) -> None:
     rows = list(csv.DictReader(io.StringIO(out.getvalue(), newline="")))
     assert [row["id"] for row in rows] == [entry.id for entry in entries]
     assert list(rows[0]) == list(AuditEntry.__dataclass_fields__)
-    assert rows[0]["path"] == '/repo/a "quoted"\n\\udcff'
+    assert rows[0]["path"] == '/repo/a "quoted"\\n\\xff'  # nothing in it can steer a terminal
     assert rows[0]["command"] == "'=cmd|x"
     assert (rows[0]["bytes_read"], rows[0]["allowed"], rows[1]["allowed"]) == ("0", "true", "false")
     assert json.loads(rows[2]["metadata"]) == {"a": {"b": [1.5, None, "\udcfe"]}}

@@ -47,6 +47,10 @@ class Storage(Protocol):
         """Remove a session's own files."""
         ...
 
+    def sweep(self) -> None:
+        """Remove temporary files that a crash left in the storage."""
+        ...
+
     def close(self) -> None:
         """Close every backend."""
         ...
@@ -150,9 +154,7 @@ class Kernel:
         session = self.sessions.get(session_id)
         record = self._recorder(session, face)
         try:
-            promotion = self.promotions.redeem(
-                token, session_id, trust_since=session.trust_since.timestamp()
-            )
+            promotion = self.promotions.redeem(token, session_id, trust_since=session.trust_since.timestamp())
         except TokenError as error:
             record.entry(
                 "promote", "promote", None, None, False, reason=error.message, rule="token", actor=me()
@@ -219,6 +221,8 @@ class Kernel:
                 staged.append(row["id"])
             else:
                 failed.append(failure)
+        progress("what crashes left")
+        self.storage.sweep()
         return Collected(tuple(sessions), tuple(staged), tuple(failed))
 
     def _removed(

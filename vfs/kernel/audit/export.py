@@ -16,6 +16,7 @@ from typing import Final, Literal, TextIO
 from vfs.kernel.audit.entry import FIELDS
 from vfs.kernel.audit.query import Joined
 from vfs.kernel.audit.record import Record, dump, join
+from vfs.kernel.paths import printable
 from vfs.kernel.zones import ZONES
 
 __all__ = ["FORMATS", "Format", "Progress", "write_entries"]
@@ -174,4 +175,5 @@ def _cell(value: str | None) -> str | None:
         return value
     if value[0] in _FORMULA:
         value = "'" + value
-    return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    # A spreadsheet shows what is printable, and so does a terminal, without being steered.
+    return printable(value)
