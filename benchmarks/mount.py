@@ -92,13 +92,13 @@ def _round(place: Path, template: Path) -> Mapping[str, float]:
     with timed("remove 1,000"):
         for path in paths:
             os.unlink(path + "x")
-    with timed("write 64 MiB"), open(place / "big", "wb", buffering=0) as raw:
-        block = memoryview(bytes(1 << 20))
-        file.writelines(block for _ in range(BIG >> 20))
-        os.fsync(file.fileno())
+    block = bytes(1 << 20)
+    with timed("write 64 MiB"), open(place / "big", "wb", buffering=0) as big:
+        big.writelines(block for _ in range(BIG >> 20))
+        os.fsync(big.fileno())
     _drop_cache(place / "big")
-    with timed("read 64 MiB"), open(place / "big", "rb", buffering=0) as raw:
-        while raw.read(1 << 20):
+    with timed("read 64 MiB"), open(place / "big", "rb", buffering=0) as whole:
+        while whole.read(1 << 20):
             pass
     with timed("git clone"):
         _run("git", "clone", "-q", "--no-hardlinks", str(template), str(place / "clone"))
