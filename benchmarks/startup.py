@@ -18,6 +18,8 @@ def run(*, short: bool) -> list[Row]:
         project = base / "project"
         project.mkdir()
         environment = {**os.environ, "VFS_HOME": str(base / "home")}
+        # As installed: with compiled modules kept.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         vfs = str(Path(sys.executable).with_name("vfs"))
 
         def timed(argv: Sequence[str]) -> float:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,9 +31,9 @@ def until(true: Callable[[], object], process: "subprocess.Popen[str]") -> None:
     assert process is not None
 
 
-def started(project: Project, script: str, **options: object) -> "subprocess.Popen[str]":
-    """Start a command and return once it says that it is there."""
-    process = project.start("sh", "-c", f"echo ready; {script}", **options)
+def started(project: Project, script: str, *, first: str = ":", **options: object) -> "subprocess.Popen[str]":
+    """Start a command and return once it says that it is there, and has done what comes first."""
+    process = project.start("sh", "-c", f"{first}; echo ready; {script}", **options)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n", process.communicate()
     return process
@@ -77,7 +78,7 @@ def test_a_program_that_the_trust_level_does_not_show_ends_with_126(project: Pro
 
 
 def test_a_time_out_ends_the_command_with_124(project: Project) -> None:
-    done = project.sh("trap 'echo asked; exit 3' TERM; sleep 1000 & wait", timeout=0.3)
+    done = project.sh("trap 'echo asked; exit 3' TERM; sleep 1000 & wait", timeout=2)
     assert (done.returncode, done.stdout) == (124, "asked\n")
 
 
@@ -115,14 +116,15 @@ def test_what_the_command_leaves_running_is_ended(project: Project) -> None:
 
 
 def test_sigkill_of_vfs_exec_takes_the_command_and_the_mount_along(project: Project) -> None:
-    process = started(project, "cd /session/working; exec 3>open; sleep 1000")
+    process = started(project, "sleep 1000", first="cd /session/working; exec 3>open")
     assert project.mounts()
     process.kill()
     process.communicate()
     until(lambda: not project.mounts() and not project.processes(), process)
     # The next command clears the directory that is left, and finds the session's files.
     (session,) = project.kernel().sessions.list()
-    assert project.sh("ls /session/working", session_id=session.id).stdout == "open\n"
+    done = project.sh("ls /session/working", session_id=session.id)
+    assert (done.stdout, done.returncode) == ("open\n", 0), done.stderr
 
 
 def test_sigkill_of_both_leaves_a_dead_mount_that_the_next_command_clears(project: Project) -> None:
@@ -138,7 +140,48 @@ def test_sigkill_of_both_leaves_a_dead_mount_that_the_next_command_clears(projec
     assert project.sh("echo well").stdout == "well\n"
 
 
-@pytest.mark.slow
+def test_sigkill_of_vfs_exec_takes_an_unjailed_command_along_too(project: Project) -> None:
+    script = f"setsid sh -c 'exec tail -f {project.path}/README.md' & exec tail -f {project.path}/README.md"
+    process = started(project, script, provider="local")
+    process.kill()
+    process.wait()
+    until(lambda: not project.mounts() and not project.processes(), process)
+    assert project.sh("true").returncode == 0  # and the directory of the mount is cleared
+
+
+STARTS = """
+import os, sys
+from pathlib import Path
+from vfs.exec.bubblewrap import Bubblewrap
+from vfs.exec.guard import Guard
+from vfs.exec.ports import Command
+
+zones = Path(sys.argv[1])
+provider, guard = Bubblewrap(), Guard()
+provider.prepare()
+command = Command(argv=("sleep", "1000"), mount_point=zones, cwd="/", mark=guard.mark, stdout=2)
+os.write(1, b"x")
+provider.start(command).wait()
+"""
+
+
+def test_sigkill_in_the_milliseconds_in_which_a_jail_starts(project: Project, zones: Path) -> None:
+    """Bubblewrap's own precaution does not hold yet then: most of these would leave a jail behind."""
+    for step in range(10):
+        starter = subprocess.Popen(
+            [sys.executable, "-c", STARTS, str(zones)],
+            env=project.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert starter.stdout is not None
+        assert starter.stdout.read(1) == b"x"
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            starter.wait(0.0015 * step)
+        starter.kill()
+        starter.communicate(timeout=WAIT)  # ends when nothing has its standard error any more
+
+
 @pytest.mark.parametrize(
     "steps", [pytest.param(8, id="short"), pytest.param(200, id="long", marks=pytest.mark.slow)]
 )

@@ -243,6 +243,6 @@ def test_what_may_be_moved_is_covered_alike_at_both_places(
 @given(patterns, directories)
 def test_one_pattern_for_all_covers_what_the_rules_cover(pattern: str, path: str) -> None:
     other = "/repo/**/x.pem"
-    both = covering([pattern, other])
+    both = covering((pattern, other))
     rules = [Rule("r", Effect.HIDE, (pattern,)), Rule("s", Effect.HIDE, (other,))]
     assert bool(both.match(path)) == any(rule.covers(path) for rule in rules)

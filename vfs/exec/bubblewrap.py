@@ -13,11 +13,10 @@ Where the command sees what:
 
 No capability, no host process, no network unless asked for; the host's network is all of it, sockets without
 a file (abstract ones) too. Its first process dies with the thread that started it, and everything in the jail
-with its first process. The command is in a session of its own, with the terminal that was made for it or none.
+with its first process.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -32,8 +31,8 @@ from vfs.exec.child import Child
 from vfs.exec.errors import CommandNotExecutableError
 from vfs.exec.host import SYSTEM, Host, is_within
 from vfs.exec.lookup import View, find_program, missing_interpreter
-from vfs.exec.ports import ZONES, Command
-from vfs.kernel.errors import ConfigError, UnavailableError
+from vfs.exec.ports import MARK, ZONES, Command
+from vfs.kernel.errors import ConfigError, SandboxError, UnavailableError
 
 __all__ = ["Bubblewrap", "JailProcess", "jail_arguments", "jail_path"]
 
@@ -56,6 +55,9 @@ def jail_arguments(command: Command, host: Host) -> list[str]:
             arguments.append("--disable-userns")
     if command.network == "host":
         arguments.append("--share-net")
+    if not command.terminal:
+        # With a terminal the command gets one of its own in a session of its own instead.
+        arguments.append("--new-session")
     arguments += _system(host)
     arguments += _read_only(command, host)
     if command.network == "host" and host.resolver is not None and not host.shows(host.resolver):
@@ -133,12 +135,7 @@ def jail_path(command: Command, host_path: str) -> str:
 
 
 class JailProcess(Child):
-    """A command in a jail: the child is bubblewrap, and signals go to the command behind it.
-
-    Bubblewrap's own `--die-with-parent` begins to hold only when the jail stands; who is killed before that would
-    leave one behind. So there is a lifeline too: a pipe whose end, when this process is gone, makes the kernel
-    kill bubblewrap's process group. The command leaves that group only after everything holds.
-    """
+    """A command in a jail: the child is bubblewrap, and signals go to the command behind it."""
 
     def __init__(
         self, command: Command, argv: list[str], *, env: dict[str, str], pass_fds: list[int]
@@ -146,36 +143,27 @@ class JailProcess(Child):
         """Start bubblewrap, `argv`, with options of its own after the program's name."""
         self._status = b""
         self._report, report = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        lifeline, self._lifeline = os.pipe2(os.O_CLOEXEC)
         self._command = command
         self._env = env
         try:
             super().__init__(
-                [argv[0], "--json-status-fd", str(report), "--sync-fd", str(lifeline), *argv[1:]],
+                [argv[0], "--json-status-fd", str(report), *argv[1:]],
                 env=env, stdin=command.stdin, stdout=command.stdout, stderr=command.stderr,
-                pass_fds=[report, lifeline, *pass_fds],
+                pass_fds=[report, *pass_fds],
             )  # fmt: skip
-            fcntl.fcntl(lifeline, fcntl.F_SETOWN, -self.pid)
-            fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
-            fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
         except BaseException:
             os.close(self._report)
-            os.close(self._lifeline)
             raise
         finally:
             os.close(report)
-            os.close(lifeline)
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the command's exit code. Raises UnavailableError, or what the program lacks, if it never ran."""
         code = super().wait(timeout)
         if self._told("exit-code") is None and code == 1:
-            raise UnavailableError(
-                "bubblewrap could not start the command",
-                hint="it says why; `vfs doctor` checks what it needs",
-            )
-        if code in (_CANNOT, _NOT_FOUND):
-            self._check_interpreter()
+            raise self._not_started()
+        if code in (_CANNOT, _NOT_FOUND) and self._command.terminal and (why := self._no_interpreter()):
+            raise why  # said by what begins the command's session
         return code
 
     def signal(self, number: int) -> None:
@@ -195,7 +183,6 @@ class JailProcess(Child):
         super().close()
         if self._report >= 0:
             os.close(self._report)
-            os.close(self._lifeline)
             self._report = -1
 
     def _group(self) -> int | None:
@@ -223,15 +210,20 @@ class JailProcess(Child):
                     return int(document[key])
         return None
 
-    def _check_interpreter(self) -> None:
-        """Explain the exit codes of what starts the command, where they are no command's."""
+    def _not_started(self) -> SandboxError:
+        return self._no_interpreter() or UnavailableError(
+            "bubblewrap could not start the command", hint="it says why; `vfs doctor` checks what it needs"
+        )
+
+    def _no_interpreter(self) -> SandboxError | None:
         program = self._command.argv[0]
         view = JailView(self._command, self._env["PATH"])
         interpreter = missing_interpreter(program, self._command.cwd, view)
-        if interpreter is not None:
-            raise CommandNotExecutableError(
-                f"`{program}` needs `{interpreter}`, which is not in the jail", hint=view.hint(interpreter)
-            )
+        if interpreter is None:
+            return None
+        return CommandNotExecutableError(
+            f"`{program}` needs `{interpreter}`, which is not in the jail", hint=view.hint(interpreter)
+        )
 
 
 class JailView(View):
@@ -298,13 +290,14 @@ class Bubblewrap:
         env.setdefault("PATH", jail_path(command, os.environ.get("PATH", "")))
         find_program(command.argv[0], command.cwd, JailView(command, env["PATH"]))
         arguments = jail_arguments(command, self.host)
-        program = [*_own_session(self.host, terminal=command.terminal), *command.argv]
+        program = [*_own_session(self.host), *command.argv] if command.terminal else [*command.argv]
         # The arguments name places of the host: the jail could read them from its first process.
         told = os.memfd_create("arguments")
         try:
             os.write(told, b"".join(os.fsencode(text) + b"\0" for text in arguments))
             os.lseek(told, 0, os.SEEK_SET)
-            argv = [self._program, "--args", str(told), "--", *program]
+            mark = ["--setenv", MARK, command.mark] if command.mark else []
+            argv = [self._program, *mark, "--args", str(told), "--", *program]
             return JailProcess(command, argv, env=env, pass_fds=[told])
         finally:
             os.close(told)
@@ -326,9 +319,11 @@ class Bubblewrap:
         return found
 
 
-def _own_session(host: Host, *, terminal: bool) -> list[str]:
-    """Return the program that begins the command's session, from inside: signals and keys then reach nothing else."""
+def _own_session(host: Host) -> list[str]:
+    """Return the program that makes the terminal the command's own, from inside: keys then reach nothing else."""
     for place in ("/usr/bin/setsid", "/bin/setsid"):
         if os.access(place, os.X_OK) and host.shows(os.path.realpath(place)):
-            return [place, *(["--ctty"] if terminal else []), "--"]
-    raise UnavailableError("the jail needs `setsid`, which is not installed", hint="install util-linux")
+            return [place, "--ctty", "--"]
+    raise UnavailableError(
+        "an interactive command needs `setsid`, which is not installed", hint="install util-linux"
+    )

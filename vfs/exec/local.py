@@ -13,13 +13,10 @@ from pathlib import Path
 from vfs.exec.child import Child
 from vfs.exec.errors import CommandNotExecutableError
 from vfs.exec.lookup import View, find_program
-from vfs.exec.ports import Command
+from vfs.exec.ports import MARK, Command
 from vfs.kernel.errors import UnavailableError
 
 __all__ = ["Local", "LocalProcess"]
-
-MARK = "VFS_EXEC"
-"""The variable by which what a command has started is found again, in whatever session or group it hides."""
 
 
 class LocalProcess(Child):
@@ -89,7 +86,7 @@ class Local:
         """Start a command in the mount (see `vfs.exec.ports.Provider`)."""
         env = {"HOME": f"{command.mount_point}{command.home}", **command.env}
         env.setdefault("PATH", os.environ.get("PATH", os.defpath))
-        env[MARK] = str(command.mount_point)
+        env[MARK] = command.mark or str(command.mount_point)
         cwd = f"{command.mount_point}{command.cwd}"
         find_program(command.argv[0], cwd, HostView(env["PATH"]))
         argv = [*_own_session(), *command.argv] if command.terminal else [*command.argv]

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from vfs.exec.guard import Guard
 from vfs.exec.ports import HOME
 from vfs.kernel.errors import FileSystemError, SandboxError
 from vfs.kernel.kernel import Kernel
@@ -44,11 +45,13 @@ class MountedSession:
         self._zones = zones
         self._home = home
         self._server: MountServer | None = None
+        self._guard: Guard | None = None
         self._end = -1
         self.point = Path()
 
     def mount(self, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Mount, and do `meanwhile` while the server starts. Raises what `MountServer.start` does."""
+        self._guard = Guard()
         self.point = _private_directory(self._project)
         failures: list[BaseException] = []
 
@@ -73,6 +76,11 @@ class MountedSession:
             raise failures[0]
 
     @property
+    def mark(self) -> str:
+        """What commands in it carry, so that none outlives this process."""
+        return self._guard.mark if self._guard is not None else ""
+
+    @property
     def end(self) -> int | None:
         """A descriptor that becomes readable when the server has ended, where the system has such."""
         return self._end if self._end >= 0 else None
@@ -88,6 +96,9 @@ class MountedSession:
         if self.point.is_absolute():
             _clear(self.point)
             self.point = Path()
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.dismiss()
 
     def __enter__(self) -> Self:
         return self

@@ -11,12 +11,15 @@ from typing import IO, Literal, Protocol
 
 from vfs.kernel.errors import ConfigError
 
-__all__ = ["HOME", "ZONES", "Command", "Network", "Process", "Provider"]
+__all__ = ["HOME", "MARK", "ZONES", "Command", "Network", "Process", "Provider"]
 
 Network = Literal["none", "host"]
 
 ZONES = ("session", "workspace", "repo", "staged", "workers")
 """The directories of the mount, each of which a command has before it under the root."""
+
+MARK = "VFS_EXEC"
+"""The variable by which what a command has started is found again, in whatever session or group it hides."""
 
 HOME = "/session/.home"
 """Where HOME is, as a virtual path."""
@@ -30,8 +33,9 @@ class Command:
     the zones. `cwd` and `home` are virtual paths. `env` is all of the environment that the caller wants; a
     provider adds what only it can know (HOME, PATH). `read_only` are host paths to show at the same place;
     `hidden` are not to be seen through any other that is shown, `secret` not even if they are named. With
-    `terminal` the standard streams are a terminal of the command's own. `stdin`, `stdout`, `stderr` are as
-    for `subprocess.Popen`: a descriptor, PIPE, DEVNULL or None for the caller's.
+    `terminal` the standard streams are a terminal of the command's own. `mark` is the value of the variable
+    MARK. `stdin`, `stdout`, `stderr` are as for `subprocess.Popen`: a descriptor, PIPE, DEVNULL or None for
+    the caller's.
     """
 
     argv: tuple[str, ...]
@@ -44,6 +48,7 @@ class Command:
     hidden: tuple[Path, ...] = ()
     secret: tuple[Path, ...] = ()
     terminal: bool = False
+    mark: str = ""
     stdin: int | None = None
     stdout: int | None = None
     stderr: int | None = None

@@ -264,6 +264,7 @@ class SandboxService:
             hidden=(self.project,),
             secret=(Layout(self.project).root, options.home or vfs_home(), mounted.point.parent),
             terminal=terminal,
+            mark=mounted.mark,
             stdin=streams.get("stdin"),
             stdout=streams.get("stdout"),
             stderr=streams.get("stderr"),

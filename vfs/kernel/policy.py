@@ -117,7 +117,7 @@ def _bearing(
 ) -> tuple[tuple[Rule, ...], re.Pattern[str]]:
     """Return the rules that can have a say on such requests, and one pattern for what any of them covers."""
     bearing = tuple(rule for rule in rules if _may_bear(rule, level, operation, zone))
-    return bearing, covering(pattern for rule in bearing for pattern in rule.patterns)
+    return bearing, covering(tuple(pattern for rule in bearing for pattern in rule.patterns))
 
 
 def _may_bear(rule: Rule, level: TrustLevel, operation: Operation, zone: Zone) -> bool:

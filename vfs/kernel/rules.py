@@ -116,7 +116,8 @@ def _past_any(parts: Sequence[re.Pattern[str] | None], states: set[int]) -> set[
     return states
 
 
-def covering(patterns: Iterable[str]) -> re.Pattern[str]:
+@lru_cache(maxsize=256)
+def covering(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """Return one regular expression for what any of the patterns covers.
 
     Patterns that begin alike up to their last `**` share that beginning, so that many rules over `/repo/**`
