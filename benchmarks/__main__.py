@@ -41,11 +41,21 @@ def main() -> int:
         print(f"… {name}", file=sys.stderr, flush=True)
         rows += SUITES[name](short=arguments.short)
     print(table(rows))
-    if not arguments.short and not arguments.suite:
-        document = {"machine": described, "rows": [row.to_dict() for row in rows]}
-        arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+    if not arguments.short:
+        _write(arguments.output, described, rows)
         print(f"\nwritten to {arguments.output}", file=sys.stderr)
     return 0
+
+
+def _write(output: Path, described: dict[str, object], rows: list[Row]) -> None:
+    """Write the rows; those of suites that were not run now stay as they were."""
+    fresh = {row.suite for row in rows}
+    kept = json.loads(output.read_text())["rows"] if output.exists() else []
+    document = {
+        "machine": described,
+        "rows": [*(row for row in kept if row["suite"] not in fresh), *(row.to_dict() for row in rows)],
+    }
+    output.write_text(json.dumps(document, indent=1) + "\n")
 
 
 if __name__ == "__main__":
