@@ -353,6 +353,8 @@ class UnionBackend:
             return
         if source.startswith(f"{target}/"):
             raise os_error(errno.ENOTEMPTY, target)
+        if target.startswith(f"{source}/"):
+            raise os_error(errno.EINVAL, target)
         if stat.S_ISDIR(found.mode) != stat.S_ISDIR(what.mode):
             raise os_error(errno.ENOTDIR if stat.S_ISDIR(found.mode) else errno.EISDIR, target)
         if stat.S_ISDIR(what.mode) and self.scan(target):

@@ -42,9 +42,10 @@ class Jail:
         seen += [str(directory) for directory in agent.directories]
         command = [
             *("bwrap", "--unshare-all", "--share-net", "--die-with-parent", "--new-session", "--clearenv"),
-            *(word for place in seen for word in ("--ro-bind", place, place)),
             *("--proc", "/proc", "--dev", "/dev"),
             *(word for name, at in places.items() for word in ("--bind", str(self.root / name), at)),
+            # After /tmp: the agents may be installed below it.
+            *(word for place in seen for word in ("--ro-bind", place, place)),
             *(word for name, value in env.items() for word in ("--setenv", name, value)),
             *("--remount-ro", "/", "--chdir", "/project", "--"),
             *agent.command(prompt, conversation=conversation),

@@ -221,7 +221,7 @@ def test_a_command_that_there_is_not(vfs: Vfs) -> None:
 @needs_jail
 def test_a_command_that_takes_too_long(vfs: Vfs) -> None:
     done = vfs("exec", "--timeout", "0.3", "--", "sleep", "60", code=124)
-    assert "was ended after its time-out" in done.err
+    assert "took too long and was ended" in done.err
 
 
 @needs_mount
