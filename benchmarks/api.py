@@ -108,7 +108,7 @@ def _files(base: Path, rounds: int) -> list[Row]:
         "os.open/read/write": lambda n: plain_os(base / f"os-{n}"),
         "open()": lambda n: plain_open(base / f"open-{n}"),
         **{
-            name: lambda n, s=sandbox: ours(s, f"/workspace/data/{n}")  # type: ignore[misc]
+            name: lambda n, s=sandbox: ours(s, f"/workspace/data/{n}")  # type: ignore[misc]  # mypy infers no lambda with a default
             for name, sandbox in sandboxes.items()
         },
         "agentfs-sdk + record": lambda n: asyncio.run(agentfs(base / f"agent-{n}.db")),

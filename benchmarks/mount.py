@@ -47,7 +47,7 @@ def _workloads(base: Path, rounds: int) -> list[Row]:
             "vfs unrecorded": stack.enter_context(_ours(base, "off")),
         }
         subjects: Mapping[str, Callable[[int], Mapping[str, float]]] = {
-            name: lambda number, place=place: _round(place / f"r{number}", template)  # type: ignore[misc]
+            name: lambda number, place=place: _round(place / f"r{number}", template)  # type: ignore[misc]  # mypy infers no lambda with a default
             for name, place in places.items()
         }
         medians = interleave(subjects, rounds)

@@ -30,7 +30,7 @@ def open_unrecorded(project: str, *, rules: bool = True, **options: Any) -> Kern
     """Open a project whose log records nothing and, without `rules`, whose policy is the bare matrix."""
     kernel = open_project(project, **options)
     kernel.log.close()
-    kernel.log = _Nothing()  # type: ignore[assignment]
+    kernel.log = _Nothing()  # type: ignore[assignment]  # it stands in for the log
     if not rules:
         kernel.policy = Policy(())
     return kernel

@@ -224,10 +224,10 @@ def test_verify_works_on_a_copy_with_the_public_key_alone(busy: Vfs, tmp_path: P
     shutil.rmtree(busy.directory)
     arguments = ("audit", "verify", "--dir", str(log), "--key", str(key))
     elsewhere = {"cwd": tmp_path, "VFS_HOME": str(tmp_path / "nowhere")}
-    told = busy(*arguments, "--heads", str(heads), "--json", **elsewhere).json  # type: ignore[arg-type]
+    told = busy(*arguments, "--heads", str(heads), "--json", **elsewhere).json  # type: ignore[arg-type]  # options by name
     assert told["ok"]
     assert told["unsigned_rows"] == 0
-    without = busy(*arguments, **elsewhere)  # type: ignore[arg-type]
+    without = busy(*arguments, **elsewhere)  # type: ignore[arg-type]  # options by name
     assert without.out.startswith("intact")
     assert "without signed heads" in without.err
 

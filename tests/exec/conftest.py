@@ -109,7 +109,7 @@ class Project:
             "KEY_OF_THE_CALLER": "secret-value",
         }
 
-    def exec(self, *argv: str, input: str = "", **options: Any) -> "subprocess.CompletedProcess[str]":  # noqa: A002
+    def exec(self, *argv: str, input: str = "", **options: Any) -> "subprocess.CompletedProcess[str]":  # noqa: A002 (subprocess.run's own name)
         return subprocess.run(
             self.argv(*argv, **options), cwd=ROOT, env=self.env, input=input, capture_output=True, text=True,
             timeout=120, check=False,

@@ -129,7 +129,7 @@ class Files:
                 if hops > MAX_LINKS:
                     raise FileSystemError(errno.ELOOP, f"the links go in a circle: `{path}`", path)
                 backend = self._backend(where.zone)
-                target = self._call(here, lambda b=backend, p=here.rest: b.read_link(p))  # type: ignore[misc]
+                target = self._call(here, lambda b=backend, p=here.rest: b.read_link(p))  # type: ignore[misc]  # mypy infers no lambda with a default
                 led = self._inside(here, target, READ, "resolve")
                 names = [*filter(None, led.split("/")), *names]
                 done = ""

@@ -105,7 +105,7 @@ class MountServer:
 
 def _exchange(process: "subprocess.Popen[bytes]", order: dict[str, Any]) -> dict[str, Any]:
     assert process.stdin is not None  # noqa: S101 (both were asked for)
-    assert process.stdout is not None  # noqa: S101
+    assert process.stdout is not None  # noqa: S101 (as above)
     line = b""
     try:
         process.stdin.write(json.dumps(order).encode() + b"\n")

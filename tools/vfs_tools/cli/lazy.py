@@ -50,7 +50,7 @@ class LazyGroup(click.Group):
             ctx.fail(f"there is no command `{ctx.command_path} {args[0]}`{meant}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         """Write the names and summaries."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.summary) for name, command in self.lazy.items()])

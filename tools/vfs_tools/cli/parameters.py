@@ -172,7 +172,7 @@ STAGED_ID = _Id(
 def json_option(function: Function) -> Function:
     """Give a command `--json`, as the argument `as_json`."""
 
-    def remember(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:  # noqa: FBT001
+    def remember(context: click.Context, _parameter: click.Parameter, value: bool) -> bool:  # noqa: FBT001 (click's signature)
         if value:
             context.meta[JSON_KEY] = True
         return value
